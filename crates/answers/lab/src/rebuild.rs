@@ -11,7 +11,7 @@
 //! A window has a load of its own: a part of a trace, or a seed.
 
 use crate::rebuild_plan::plan;
-use crate::windows::{WINDOWS_FIRST, Window, WindowMean, search};
+use crate::windows::{ScanPart, WINDOWS_FIRST, Window, WindowMean, scan_parts, search};
 use crate::{ComparedStack, LabError, Recipe, RunResult, run_all};
 use fullstroke_measure::{RebuildPlan, RebuildReport, Stop};
 use fullstroke_units::{Duration, SECTOR_BYTES};
@@ -23,6 +23,10 @@ const WINDOWS_MAX: usize = 180;
 
 /// Relative half width of the interval that ends the search.
 const PRECISION: f64 = 0.01;
+
+/// The same for each of several parts. A window with scattered records differs more from its
+/// neighbours, and costs more events.
+const PRECISION_OF_PARTS: f64 = 0.03;
 
 /// Length of a window in simulated seconds, and least length.
 const WINDOW_S: f64 = 60.0;
@@ -73,25 +77,37 @@ pub fn sample_rebuild(
     }
     let requests = report.arrived.requests;
     let sampling = Sampling::new(recipe, requests, seconds)?;
-    let simulated = Cell::new(0);
-    let run = |places: &[f64], before: usize| {
-        let (windows, spent) = sampling.windows(places, before, jobs, stop)?;
-        simulated.set(simulated.get() + spent);
-        Ok(windows)
+    let precision = match sampling.parts.len() {
+        1 => PRECISION,
+        _ => PRECISION_OF_PARTS,
     };
-    let has_room = |windows: usize, next: usize| {
-        let next_requests = simulated.get() / windows as u64 * next as u64;
-        // The windows of a small drive do not take longer than its rebuild, which seldom goes faster
-        // than at half the full speed.
-        let all_s = (windows + next) as f64 * sampling.window_s;
-        windows + next <= WINDOWS_MAX
-            && simulated.get() + next_requests <= requests_max
-            && all_s <= 2.0 * sampling.ideal_s
-    };
-    if let Some(mean) = search(PRECISION, run, has_room)? {
-        sampling.note(ran, &mean);
+    let (mut means, mut all) = (Vec::new(), 0);
+    for (number, &part) in sampling.parts.iter().enumerate() {
+        let simulated = Cell::new(0);
+        let run = |places: &[f64], before: usize| {
+            let index = number * WINDOWS_MAX + before;
+            let (windows, spent) = sampling.windows(part, places, index, jobs, stop)?;
+            simulated.set(simulated.get() + spent);
+            Ok(windows)
+        };
+        let has_room = |windows: usize, next: usize| {
+            let next_requests = simulated.get() / windows as u64 * next as u64;
+            // The windows of a small drive do not take longer than its rebuild, which seldom goes
+            // faster than at half the full speed.
+            let all_s = (windows + next) as f64 * sampling.window_s;
+            windows + next <= WINDOWS_MAX
+                && simulated.get() + next_requests <= requests_max / sampling.parts.len() as u64
+                && all_s <= 2.0 * sampling.ideal_s
+        };
+        let mean = search(precision, run, has_room)?;
+        all += simulated.get();
+        let Some(mean) = mean else {
+            return Ok(all);
+        };
+        means.push((part, mean));
     }
-    Ok(simulated.get())
+    sampling.note(ran, &WindowMean::of_parts(&means));
+    Ok(all)
 }
 
 /// The rebuild of a stack, and the length of its windows.
@@ -101,10 +117,12 @@ pub(crate) struct Sampling<'a> {
     table: String,
     /// Seconds of the whole rebuild at the full speed of the zones, over all members.
     ideal_s: f64,
+    /// Parts of the rebuild with windows of their own.
+    parts: Vec<ScanPart>,
     /// Simulated seconds of a window.
     window_s: f64,
     /// Parts of a trace, in a random order; empty for other loads.
-    parts: Vec<[Duration; 2]>,
+    trace_parts: Vec<[Duration; 2]>,
     /// Load of a window, as a multiple of the load of the stack.
     factor: f64,
     settling: Duration,
@@ -118,6 +136,7 @@ impl<'a> Sampling<'a> {
         let table = members
             .first()
             .map_or_else(String::new, |member| member.table.clone());
+        let scattered = members.first().and_then(|member| member.scattered);
         let plans: Vec<RebuildPlan> = members.into_iter().map(plan).collect();
         let rate = requests as f64 / seconds;
         let ideal_s: f64 = plans
@@ -135,6 +154,7 @@ impl<'a> Sampling<'a> {
             plans,
             table,
             ideal_s,
+            parts: scan_parts(scattered),
             window_s: wanted_s,
             ..Sampling::loads(recipe, seconds, wanted_s)?
         })
@@ -164,30 +184,33 @@ impl<'a> Sampling<'a> {
         Ok(Sampling {
             recipe,
             ideal_s: 0.0,
+            parts: Vec::new(),
             window_s,
             plans: Vec::new(),
             table: String::new(),
-            parts,
+            trace_parts: parts,
             factor: wanted_s / seconds,
             settling: Duration::from_millis((1000.0 * settling_s) as u64),
             first_seed: stack.seed().0,
         })
     }
 
-    /// Runs windows at these places. `before` is the number of windows before them, so that each
-    /// has a load of its own. Also returns the number of simulated requests.
+    /// Runs windows of a part at these places. `before` is the number of windows before them, so that
+    /// each has a load of its own. Returns `None` if the rebuild made no progress in a window. Also
+    /// returns the number of simulated requests.
     fn windows(
         &self,
+        part: ScanPart,
         places: &[f64],
         before: usize,
         jobs: usize,
         stop: &Stop,
-    ) -> Result<(Vec<Window>, u64), LabError> {
+    ) -> Result<(Option<Vec<Window>>, u64), LabError> {
         let candidates = places
             .iter()
             .enumerate()
             .map(|(index, &place)| {
-                let mut candidate = self.candidate(place, before + index)?;
+                let mut candidate = self.candidate(part, place, before + index)?;
                 candidate.stop = stop.clone();
                 Ok(candidate)
             })
@@ -203,7 +226,7 @@ impl<'a> Sampling<'a> {
                 filled_share: rebuild.share,
             })
         };
-        let windows = places.iter().zip(&ran).filter_map(window).collect();
+        let windows = places.iter().zip(&ran).map(window).collect();
         Ok((windows, simulated))
     }
 
@@ -211,7 +234,7 @@ impl<'a> Sampling<'a> {
     /// load.
     pub(crate) fn load(&self, index: usize, first_part: f64) -> Result<Recipe, LabError> {
         let mut recipe = self.recipe.clone();
-        match self.parts.get(index % self.parts.len().max(1)) {
+        match self.trace_parts.get(index % self.trace_parts.len().max(1)) {
             Some([from, to]) => {
                 let length = to.as_secs_f64() - from.as_secs_f64();
                 let to = match first_part < 1.0 {
@@ -233,14 +256,20 @@ impl<'a> Sampling<'a> {
         Ok(recipe)
     }
 
-    /// Builds the run of window number `index` at `place`.
-    fn candidate(&self, place: f64, index: usize) -> Result<ComparedStack, LabError> {
+    /// Builds the run of window number `index` at `place` of a part.
+    fn candidate(
+        &self,
+        part: ScanPart,
+        place: f64,
+        index: usize,
+    ) -> Result<ComparedStack, LabError> {
         let mut recipe = self.load(index, 1.0)?;
         let bytes = self.begin_bytes(place);
-        recipe
-            .overrides
-            .set
-            .push(format!("{}.rebuild_from={bytes}", self.table));
+        let (table, set) = (&self.table, &mut recipe.overrides.set);
+        set.push(format!("{table}.rebuild_from={bytes}"));
+        if self.parts.len() > 1 {
+            set.push(format!("{table}.scan_records={}", part.records));
+        }
         let mut candidate = recipe.candidate()?;
         candidate.rebuild_settling = self.settling;
         Ok(candidate)

@@ -12,6 +12,7 @@ pub(crate) fn plan(member: RebuiltMember) -> RebuildPlan {
         used,
         zones,
         most,
+        scattered: _,
     } = member;
     RebuildPlan {
         path,

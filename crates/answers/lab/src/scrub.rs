@@ -8,7 +8,7 @@
 //! rebuild (`rebuild.rs`).
 
 use crate::rebuild::{REQUESTS_MAX, Sampling};
-use crate::windows::{WINDOWS_FIRST, Window, search};
+use crate::windows::{ScanPart, WINDOWS_FIRST, Window, WindowMean, scan_parts, search};
 use crate::{LabError, Recipe, RunResult, run_all};
 use fullstroke_measure::{Report, ScrubReport, Stop};
 
@@ -94,41 +94,60 @@ pub(crate) fn sample_scrub(
     }
     let seconds = report.rates.simulated_s;
     // An overloaded run has no steady pace. A pool below another volume has no key of this name.
-    if seconds <= 0.0 || report.grows() || at(recipe, 0.5).candidate().is_err() {
+    if seconds <= 0.0 || report.grows() || at(recipe, None, 0.5).candidate().is_err() {
         return Ok(());
     }
     let rate = report.arrived.requests as f64 / seconds;
     // A short run asks for a quick answer.
     let window_s = WINDOW_S.min(seconds).min(REQUESTS_MAX / rate);
     let loads = Sampling::loads(recipe, seconds, window_s)?;
-    let run = |places: &[f64], before: usize| paces(&loads, places, before, jobs, stop);
+    let scattered = recipe.candidate()?.stack.scrubbed_scattered()?;
+    let parts = scan_parts(scattered);
     let has_room = |windows: usize, next: usize| windows + next <= windows_max;
-    if let Some(mean) = search(PRECISION, run, has_room)? {
-        ran.measured.report.array.scrub = Some(ScrubReport {
-            hours: mean.slowness,
-            hours_ci95_half_width: mean.half_width,
-            windows: mean.windows,
-            simulated_share: (seen.share + mean.filled_share).min(1.0),
-        });
+    let mut means = Vec::new();
+    for (number, &part) in parts.iter().enumerate() {
+        let chosen = scattered.map(|_| part);
+        let run = |places: &[f64], before: usize| {
+            paces(
+                &loads,
+                chosen,
+                places,
+                number * windows_max + before,
+                jobs,
+                stop,
+            )
+        };
+        let Some(mean) = search(PRECISION, run, has_room)? else {
+            return Ok(());
+        };
+        means.push((part, mean));
     }
+    let mean = WindowMean::of_parts(&means);
+    ran.measured.report.array.scrub = Some(ScrubReport {
+        hours: mean.slowness,
+        hours_ci95_half_width: mean.half_width,
+        windows: mean.windows,
+        simulated_share: (seen.share + mean.filled_share).min(1.0),
+    });
     Ok(())
 }
 
-/// Runs windows at places all over the records. The slowness of a window is the hours of all
-/// records at its pace. `before` is the number of windows before them, so that each has a load of
-/// its own.
+/// Runs windows at places all over the records of a part. The slowness of a window is the hours of all
+/// records of the part at its pace. `before` is the number of windows before them, so that each has a
+/// load of its own. `None` if the scrub read nothing in a window.
 fn paces(
     loads: &Sampling<'_>,
+    chosen: Option<ScanPart>,
     places: &[f64],
     before: usize,
     jobs: usize,
     stop: &Stop,
-) -> Result<Vec<Window>, LabError> {
+) -> Result<Option<Vec<Window>>, LabError> {
     let mut candidates = Vec::new();
     for (index, &place) in places.iter().enumerate() {
         for part in [1.0, BEGIN_SHARE] {
             let load = loads.load(before + index, part)?;
-            let mut candidate = at(&load, place).candidate()?;
+            let mut candidate = at(&load, chosen, place).candidate()?;
             candidate.stop = stop.clone();
             candidates.push(candidate);
         }
@@ -143,14 +162,17 @@ fn paces(
         })
     };
     let pairs = places.iter().zip(ran.chunks_exact(2));
-    Ok(pairs.filter_map(window).collect())
+    Ok(pairs.map(window).collect())
 }
 
-/// Returns the recipe with a scrub that begins at a share of the records.
-fn at(recipe: &Recipe, place: f64) -> Recipe {
+/// Returns the recipe with a scrub that begins at a share of the records, or of the records of a part.
+fn at(recipe: &Recipe, chosen: Option<ScanPart>, place: f64) -> Recipe {
     let mut recipe = recipe.clone();
     let set = &mut recipe.overrides.set;
     set.push(format!("volume.scrub_from={place}"));
+    if let Some(part) = chosen {
+        set.push(format!("volume.scan_records={}", part.records));
+    }
     // A warm-up may be longer than a window, and the readings of a pool count from the start.
     set.push("measurement.warm_up=0s".to_owned());
     recipe

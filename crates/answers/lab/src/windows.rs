@@ -30,18 +30,58 @@ pub(crate) struct WindowMean {
     pub(crate) filled_share: f64,
 }
 
+/// A part of a scan of records: the value of the key `scan_records`, and the share of the records.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ScanPart {
+    pub(crate) records: &'static str,
+    pub(crate) share: f64,
+}
+
+/// Returns the parts of a work. Scattered records take up to a hundred times as long as ordered
+/// records, and a scan reads hours of the one kind before the other kind. Windows at places of the
+/// whole scan would meet the scattered records by chance. `scattered` is the share of scattered
+/// records beside ordered ones.
+pub(crate) fn scan_parts(scattered: Option<f64>) -> Vec<ScanPart> {
+    let part = |records, share| ScanPart { records, share };
+    match scattered {
+        None => vec![part("all", 1.0)],
+        Some(share) => vec![part("ordered", 1.0 - share), part("scattered", share)],
+    }
+}
+
+impl WindowMean {
+    /// Returns the sum over all parts of a work. The slowness of a part holds for the whole part.
+    pub(crate) fn of_parts(parts: &[(ScanPart, WindowMean)]) -> WindowMean {
+        // The windows of the parts have loads of their own, so the errors are independent.
+        let squares = parts.iter().map(|(_, mean)| mean.half_width.powi(2));
+        WindowMean {
+            slowness: parts.iter().map(|(_, mean)| mean.slowness).sum(),
+            half_width: squares.sum::<f64>().sqrt(),
+            windows: parts.iter().map(|(_, mean)| mean.windows).sum(),
+            filled_share: parts
+                .iter()
+                .map(|(part, mean)| part.share * mean.filled_share)
+                .sum(),
+        }
+    }
+}
+
 /// Runs windows until half the width of the interval is at most the share `precision` of the mean.
 /// `run` gets places and the number of windows before them. `has_room` gets the number of windows so
-/// far and that of the next step, and ends the search. `None` with fewer than two windows.
+/// far and that of the next step, and ends the search. `None` with fewer than two windows, and if a
+/// window has no result: a mean of the others would leave out the slowest place.
 pub(crate) fn search(
     precision: f64,
-    mut run: impl FnMut(&[f64], usize) -> Result<Vec<Window>, LabError>,
+    mut run: impl FnMut(&[f64], usize) -> Result<Option<Vec<Window>>, LabError>,
     has_room: impl Fn(usize, usize) -> bool,
 ) -> Result<Option<WindowMean>, LabError> {
     let (mut windows, mut count) = (Vec::new(), WINDOWS_FIRST);
     loop {
         let places = (0..count).map(|index| (index as f64 + 0.5) / count as f64);
-        windows.extend(run(&places.collect::<Vec<_>>(), windows.len())?);
+        let Some(more) = run(&places.collect::<Vec<_>>(), windows.len())? else {
+            return Ok(None);
+        };
+        windows.extend(more);
         windows.sort_by(|one: &Window, other| one.place.total_cmp(&other.place));
         let Some((slowness, half_width)) = mean_slowness(&windows) else {
             return Ok(None);
@@ -116,7 +156,7 @@ mod tests {
             0.02,
             |places, before| {
                 assert_eq!((places.len(), before), (WINDOWS_FIRST, 0));
-                Ok(windows(places, |place| 2.0 + 0.1 * place))
+                Ok(Some(windows(places, |place| 2.0 + 0.1 * place)))
             },
             |_, _| true,
         );
@@ -128,13 +168,17 @@ mod tests {
             |places, before| {
                 steps.push((places.len(), before));
                 let tenth = |place: f64| (place * 1e4) as u64 % 7;
-                Ok(windows(places, |place| 2.0 + 0.1 * tenth(place) as f64))
+                Ok(Some(windows(places, |place| {
+                    2.0 + 0.1 * tenth(place) as f64
+                })))
             },
             |windows, next| windows + next <= 84,
         );
         assert_eq!(noisy.unwrap().unwrap().windows, 84);
         assert_eq!(steps, [(12, 0), (24, 12), (48, 36)]);
-        let none = search(0.1, |_, _| Ok(Vec::new()), |_, _| true);
+        let none = search(0.1, |_, _| Ok(Some(Vec::new())), |_, _| true);
         assert!(none.unwrap().is_none());
+        let stuck = search(0.1, |_, _| Ok(None), |_, _| true);
+        assert!(stuck.unwrap().is_none());
     }
 }

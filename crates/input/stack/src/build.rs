@@ -398,6 +398,21 @@ impl Stack {
             .map_err(|error| self.document.error(error))
     }
 
+    /// Returns the share of scattered records if the pool in the table `volume` has ordered and
+    /// scattered records for a scrub, and otherwise `None`.
+    ///
+    /// # Errors
+    /// If the pool cannot be built.
+    pub fn scrubbed_scattered(&self) -> Result<Option<f64>, StackError> {
+        if !self.volume.is_pool() {
+            return Ok(None);
+        }
+        let settings = self.volume.pool_settings();
+        settings
+            .map(|pool| pool.scattered_beside_ordered())
+            .map_err(|error| self.document.error(error))
+    }
+
     fn layers_over(
         &self,
         volume: &VolumeSpec,
@@ -1248,6 +1263,11 @@ impl VolumeSpec {
         if !rebuild.members().is_empty() {
             let layout = self.layout()?;
             let from = rebuild.from();
+            let scattered = match self.is_pool() {
+                true => Some(self.pool_settings()?).filter(PoolSettings::resilvers_records),
+                false => None,
+            };
+            let scattered = scattered.and_then(|pool| pool.scattered_beside_ordered());
             all.extend(rebuild.members().iter().map(|&member| {
                 RebuiltMember {
                     path: [path, &[member as usize]].concat(),
@@ -1258,6 +1278,7 @@ impl VolumeSpec {
                         .as_drive()
                         .map_or(Vec::new(), |drive| drive.tracks().zone_rates()),
                     most: rebuild.speed_limit_max,
+                    scattered,
                 }
             }));
         }

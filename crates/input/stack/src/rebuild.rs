@@ -48,7 +48,7 @@ impl Default for Members {
 }
 
 /// A member that is rebuilt from the start of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RebuiltMember {
     /// Member indices from the top.
     pub path: Vec<usize>,
@@ -62,6 +62,9 @@ pub struct RebuiltMember {
     pub zones: Vec<ZoneRate>,
     /// Upper limit in bytes per second.
     pub most: Option<Bytes>,
+    /// Share of scattered records if the resilver of a pool reads ordered and scattered records;
+    /// otherwise `None`. The two kinds have very different paces.
+    pub scattered: Option<f64>,
 }
 
 pub(crate) const KEYS: [&str; 5] = [

@@ -7,9 +7,10 @@ use crate::checks::{
 use crate::draid::{Draid, DraidShape};
 use crate::keys::{
     DraidKeys, Kind, Logbias, MemoryKeys, MirrorKeys, Primarycache, RaidzKeys, ResilverKind,
-    ScanKeys, Sync, TrimKeys, VdevKeys, VolumeKeys, part, schema,
+    ScanKeys, ScanRecords, Sync, TrimKeys, VdevKeys, VolumeKeys, part, schema,
 };
 use crate::raidz::Raidz;
+use crate::scatter::Scatter;
 use crate::vdev::Vdev;
 use fullstroke_contract::registry::{Keys, check_known, known_keys};
 use fullstroke_contract::{ConfigError, DatasetStart};
@@ -120,6 +121,7 @@ impl PoolSettings {
             .collect();
         let capacity = PoolCapacity::of(&shown, record, psize);
         let volsize = volsize(&volume, &capacity)?;
+        check_scan_records(&scan, volsize / record)?;
         check_failed(&vdev_keys.failed, &vdevs, width, members.len())?;
         check_failed_special(&vdev_keys, data)?;
         let (resilver, rebuild_limit) = resilver_kind(kind, keys)?;
@@ -163,6 +165,20 @@ impl PoolSettings {
         let share = (records * asize) as f64 / vdev.size(*child).max(1) as f64;
         let bytes = FRONT + (*child as f64 * share.min(1.0)) as u64;
         Sectors((PARTITION + bytes / SECTOR_BYTES).min(self.members[member].0))
+    }
+
+    /// Returns the share of scattered records if a scan reads ordered and scattered records, and
+    /// otherwise `None`.
+    pub fn scattered_beside_ordered(&self) -> Option<f64> {
+        let records = self.volsize / self.record;
+        let scattered = Scatter::new(records, self.scan.scattered).count();
+        let both = self.scan.scan_records == ScanRecords::All && (1..records).contains(&scattered);
+        both.then(|| scattered as f64 / records as f64)
+    }
+
+    /// Returns true if a resilver reads records, and not the space of a vdev.
+    pub fn resilvers_records(&self) -> bool {
+        self.resilver == ResilverKind::Healing
     }
 
     /// Returns the number of data drives.
@@ -366,6 +382,24 @@ fn check_scan(keys: &ScanKeys) -> Result<(), ConfigError> {
         return fail("scan_limit", message);
     }
     Ok(())
+}
+
+/// Checks that a scan has a record to read.
+fn check_scan_records(keys: &ScanKeys, records: u64) -> Result<(), ConfigError> {
+    let scattered = Scatter::new(records, keys.scattered).count();
+    let (name, found) = match keys.scan_records {
+        ScanRecords::All => return Ok(()),
+        ScanRecords::Ordered => ("ordered", records - scattered),
+        ScanRecords::Scattered => ("scattered", scattered),
+    };
+    if found > 0 {
+        return Ok(());
+    }
+    let message = format!(
+        "found \"{name}\", and scattered = {} leaves none of the {records} records {name}; give another `scattered`, or remove this key",
+        keys.scattered
+    );
+    Err(ConfigError::new("scan_records", message))
 }
 
 /// Returns the kind of a resilver, and the data of a sequential resilver in flight for each drive.

@@ -87,12 +87,30 @@ pub struct ScanKeys {
     pub scrub: bool,
     /// Share of the records that the scrub has read at the start of the run. Default 0.
     pub scrub_from: f64,
+    /// Records that a scrub or healing resilver reads: `all`, `ordered` (the records that lie in the
+    /// order of the volume) or `scattered` (the other records, in the order in which a scan of all
+    /// records reads them). A choice below `all` shows the pace of these records alone. Default
+    /// `all`.
+    pub scan_records: ScanRecords,
     /// Bytes of data of a scrub or healing resilver in flight for each drive
     /// (`zfs_scan_vdev_limit`). Default 16MiB; OpenZFS before 2.2 had 4MiB.
     pub scan_limit: Bytes,
     /// Memory for sorting the blocks of a scrub or healing resilver, at most a twentieth of the used
     /// space (`zfs_scan_mem_lim_fact`). Default: a tenth of `arc`, at least 16MiB.
     pub scan_memory: Option<Bytes>,
+}
+
+/// The records that a scan reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScanRecords {
+    /// All records.
+    #[default]
+    All,
+    /// The records that lie in the order of the volume.
+    Ordered,
+    /// The scattered records.
+    Scattered,
 }
 
 /// Keys of TRIM.
@@ -298,6 +316,7 @@ impl Default for ScanKeys {
             scattered: 0.0,
             scrub: false,
             scrub_from: 0.0,
+            scan_records: ScanRecords::All,
             scan_limit: Bytes(16 << 20),
             scan_memory: None,
         }

@@ -55,7 +55,7 @@ pub use config::PoolSettings;
 pub use draid::{Draid, DraidShape};
 pub use keys::{
     DraidKeys, Kind, L2arcKeys, Logbias, MemoryKeys, MirrorKeys, Primarycache, ProcessorKeys,
-    RaidzKeys, ResilverKind, ScanKeys, Sync, TrimKeys, VdevKeys, VolumeKeys,
+    RaidzKeys, ResilverKind, ScanKeys, ScanRecords, Sync, TrimKeys, VdevKeys, VolumeKeys,
 };
 pub use layout::PoolLayout;
 pub use place::{Dva, FirstPlaces};

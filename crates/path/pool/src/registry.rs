@@ -221,6 +221,20 @@ mod tests {
                 "scrub_from",
                 "no scrub",
             ),
+            (
+                "raidz2",
+                json!({ "scan_records": "scattered" }),
+                8,
+                "scan_records",
+                "scattered = 0 leaves none",
+            ),
+            (
+                "mirror",
+                json!({ "scan_records": "ordered", "scattered": 1 }),
+                2,
+                "scan_records",
+                "found \"ordered\"",
+            ),
             ("raidz2", json!({ "scan_limit": 0 }), 8, "scan_limit", "end"),
             ("raidz2", json!({ "caches": 8 }), 8, "members", "caches = 8"),
             (

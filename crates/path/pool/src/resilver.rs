@@ -24,8 +24,12 @@ const SCRUB_MIN: Duration = Duration::from_millis(1000);
 /// Least time of a resilver in a transaction group: `zfs_resilver_min_time_ms` (2.2).
 const RESILVER_MIN: Duration = Duration::from_millis(3000);
 
-/// Number of reports of progress over a whole resilver.
+/// Number of reports of progress over a whole resilver, if the resilver is quick.
 const REPORTS: u64 = 10_000;
+
+/// Longest time between reports of a resilver that goes on. Windows of a minute measure the pace of a
+/// resilver that takes weeks.
+const REPORT_AFTER: Duration = Duration::from_millis(100);
 
 /// The progress of a resilver or scrub.
 #[derive(Debug)]
@@ -34,6 +38,8 @@ pub(crate) struct Resilver {
     pub(crate) member: Option<usize>,
     /// True for a scrub under way.
     pub(crate) scrubs: bool,
+    /// True if the records fill a drive, also after the end.
+    fills: bool,
     /// True from the first read on.
     started: bool,
     /// The first unit, the next unit, and the number of units in flight.
@@ -42,8 +48,9 @@ pub(crate) struct Resilver {
     in_flight: u64,
     /// Units whose data was lost on the way.
     pub(crate) lost: u64,
-    /// Part of the drive that was reported as filled, in [`REPORTS`] parts.
-    reported: u64,
+    /// Part of the drive that was reported as filled, in [`REPORTS`] parts, and the time of the
+    /// report.
+    reported: (u64, Time),
     /// Units read and to be written, by the order of their reads.
     read: std::collections::VecDeque<u64>,
     /// Time of the last unit.
@@ -56,11 +63,13 @@ pub(crate) struct Resilver {
 impl Resilver {
     /// Returns a scrub that begins with the run, or nothing, by the keys of a pool.
     pub(crate) fn scrubbing(settings: &PoolSettings) -> Resilver {
-        let records = settings.volsize / settings.record;
-        let first = (records as f64 * settings.scan.scrub_from) as u64;
+        let scrub = Resilver::new(settings, None, 0);
+        let first = (scrub.records() as f64 * settings.scan.scrub_from) as u64;
         Resilver {
             scrubs: settings.scan.scrub,
-            ..Resilver::new(settings, None, first)
+            first,
+            next: first,
+            ..scrub
         }
     }
 
@@ -68,17 +77,23 @@ impl Resilver {
         Resilver {
             member,
             scrubs: false,
+            fills: member.is_some(),
             started: false,
             first,
             next: first,
             in_flight: 0,
             lost: 0,
-            reported: 0,
+            reported: (0, Time::ZERO),
             read: std::collections::VecDeque::new(),
             last: Time::ZERO,
             order: ScanOrder::new(settings),
             healing: settings.resilver == ResilverKind::Healing,
         }
+    }
+
+    /// Returns the number of records that a scrub or healing resilver reads.
+    pub(crate) fn records(&self) -> u64 {
+        self.order.units()
     }
 
     /// True for a scrub or resilver that has read nothing.
@@ -99,7 +114,7 @@ impl Resilver {
     /// Returns the number of records that a scrub has read in this run, and the time of the last.
     pub(crate) fn scrubbed(&self) -> Option<(u64, Time)> {
         let read = self.next - self.first - self.in_flight;
-        (self.member.is_none() && self.started).then_some((read, self.last))
+        (!self.fills && self.started).then_some((read, self.last))
     }
 }
 
@@ -113,7 +128,7 @@ impl Pool {
         let (units, _) = self.units();
         let next = (u128::from(units) * u128::from(from.0.min(used)) / u128::from(used)) as u64;
         self.resilver = Resilver {
-            reported: (u128::from(next) * u128::from(REPORTS) / u128::from(units)) as u64,
+            reported: (parts_of(next, units), Time::ZERO),
             ..Resilver::new(&self.settings, Some(member), next)
         };
         self
@@ -170,10 +185,7 @@ impl Pool {
     fn units(&self) -> (u64, u64) {
         match Segments::of(&self.settings).filter(|_| !self.resilver.scrubs) {
             Some(segments) => (segments.count, segments.size),
-            None => (
-                self.settings.volsize / self.settings.record,
-                self.settings.psize,
-            ),
+            None => (self.resilver.records(), self.settings.psize),
         }
     }
 
@@ -253,19 +265,20 @@ impl Pool {
             if whole {
                 self.io.set(member, false, false);
             }
-            self.report(member, whole, units, out);
+            self.report(now, member, whole, units, out);
         }
     }
 
     /// Reports the progress to the layers above.
-    fn report(&mut self, member: usize, whole: bool, units: u64, out: &mut Effects) {
+    fn report(&mut self, now: Time, member: usize, whole: bool, units: u64, out: &mut Effects) {
         let done = self.resilver.next.saturating_sub(self.resilver.in_flight);
-        let part = (u128::from(done) * u128::from(REPORTS) / u128::from(units)) as u64;
-        if part <= self.resilver.reported && !whole {
+        let part = parts_of(done, units);
+        let (reported, at) = self.resilver.reported;
+        if part <= reported && now.since(at) < REPORT_AFTER && !whole {
             // A signal for each record would cost more than the resilver itself.
             return;
         }
-        self.resilver.reported = part;
+        self.resilver.reported = (part, now);
         let used = self.settings.member_used(member);
         let filled = (u128::from(used.0) * u128::from(done) / u128::from(units)) as u64;
         out.signal(Signal::Rebuilt {
@@ -289,4 +302,9 @@ impl Pool {
             self.resilver.read.push_back(unit);
         }
     }
+}
+
+/// Returns the part `done` of `units`, in [`REPORTS`] parts.
+fn parts_of(done: u64, units: u64) -> u64 {
+    (u128::from(done) * u128::from(REPORTS) / u128::from(units)) as u64
 }

@@ -11,6 +11,7 @@
 //! the next batch. Those of the last batch follow after the walk.
 
 use crate::config::PoolSettings;
+use crate::keys::ScanRecords;
 use crate::scatter::Scatter;
 
 /// Bytes of memory for a block: `sizeof (scan_io_t)` with one address, and its entry in the tree of
@@ -36,6 +37,7 @@ const BATCH_MAX: u64 = 1 << 23;
 #[derive(Debug)]
 pub(crate) struct ScanOrder {
     records: u64,
+    part: ScanRecords,
     scatter: Scatter,
     /// Number of scattered records in a batch. The first batch has the remainder.
     batch: u64,
@@ -62,11 +64,21 @@ impl ScanOrder {
         };
         ScanOrder {
             records,
+            part: settings.scan.scan_records,
             scatter,
             batch: batch.max(1),
             slices: (memory / FREED).max(FREED_PARTS),
             sorted: Vec::new(),
             of: None,
+        }
+    }
+
+    /// Returns the number of records that the scan reads.
+    pub(crate) fn units(&self) -> u64 {
+        match self.part {
+            ScanRecords::All => self.records,
+            ScanRecords::Ordered => self.records - self.scatter.count(),
+            ScanRecords::Scattered => self.scatter.count(),
         }
     }
 
@@ -100,8 +112,11 @@ impl ScanOrder {
 
     /// Returns the record that the scan reads as number `unit`.
     pub(crate) fn record(&mut self, unit: u64) -> u64 {
-        if self.scatter.count() == 0 {
-            return unit;
+        match self.part {
+            _ if self.scatter.count() == 0 => return unit,
+            ScanRecords::All => {}
+            ScanRecords::Ordered => return self.scatter.ordered(unit),
+            ScanRecords::Scattered => return self.scattered(unit),
         }
         // The part with this unit: the last part that begins at or before the unit.
         let (mut number, mut above) = (0, self.batches() + 1);
@@ -143,6 +158,16 @@ impl ScanOrder {
             return self.scatter.ordered(before + first_ordered + in_slice);
         }
         self.by_place(batch, first_scattered + in_slice - ordered_in_slice)
+    }
+
+    /// Returns the scattered record that the scan reads as number `number` among the scattered ones.
+    fn scattered(&mut self, number: u64) -> u64 {
+        // The first batch has the remainder, and all other batches are full.
+        let batch = match number.checked_sub(self.first(1)) {
+            None => 0,
+            Some(behind) => 1 + behind / self.batch,
+        };
+        self.by_place(batch, number - self.first(batch))
     }
 
     /// Returns the scattered record of a batch whose place has this rank in the batch.
@@ -189,6 +214,27 @@ mod tests {
             let all: BTreeSet<u64> = (0..order.records).map(|unit| order.record(unit)).collect();
             assert_eq!(all.len() as u64, order.records, "{share} {batch}");
             assert!(all.iter().all(|&record| record < order.records));
+        }
+    }
+
+    #[test]
+    fn both_parts_of_a_scan_have_the_order_of_the_whole_scan() {
+        for (share, batch) in [(0.1, 7), (0.1, 100_000), (0.5, 311), (0.999, 64)] {
+            let keys = json!({ "volsize": "128MiB", "scattered": share });
+            let mut whole = order(keys.clone(), batch);
+            let scatter = whole.scatter;
+            let is_scattered = |record: &u64| scatter.before(record + 1) > scatter.before(*record);
+            let all: Vec<u64> = (0..whole.units()).map(|unit| whole.record(unit)).collect();
+            for part in [ScanRecords::Ordered, ScanRecords::Scattered] {
+                let mut half = order(keys.clone(), batch);
+                half.part = part;
+                let read: Vec<u64> = (0..half.units()).map(|unit| half.record(unit)).collect();
+                let wanted = all
+                    .iter()
+                    .copied()
+                    .filter(|record| is_scattered(record) == (part == ScanRecords::Scattered));
+                assert!(wanted.eq(read), "{share} {batch} {part:?}");
+            }
         }
     }
 

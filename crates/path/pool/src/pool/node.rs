@@ -18,8 +18,7 @@ impl Pool {
             return (f64::NAN, f64::NAN, f64::NAN);
         };
         let seconds = at.as_nanos() as f64 / 1e9;
-        let records = (self.settings.volsize / self.settings.record) as f64;
-        let share = read as f64 / records;
+        let share = read as f64 / self.resilver.records() as f64;
         let rate = read as f64 * self.settings.record as f64 / 1e6 / seconds;
         (share, rate, seconds / share / 3600.0)
     }
