@@ -113,6 +113,10 @@ pub fn check_known(keys: &Keys, known: &[String]) -> Result<(), ConfigError> {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     match keys.keys().find(|key| !known.contains(&key.as_str())) {
         None => Ok(()),
+        Some(key) if known.is_empty() => Err(ConfigError::new(
+            key.as_str(),
+            "unknown key; no key is known here",
+        )),
         Some(key) => Err(ConfigError::new(
             key.as_str(),
             format!(
@@ -189,6 +193,24 @@ mod tests {
                 " (did you mean `raid6`?)",
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_the_known_keys() {
+        let keys: Keys = [("chunks".to_owned(), Value::from(1))]
+            .into_iter()
+            .collect();
+        for (known, says) in [
+            (
+                vec!["chunk".to_owned(), "failed".to_owned()],
+                "unknown key (did you mean `chunk`?); known here: chunk, failed",
+            ),
+            (vec![], "unknown key; no key is known here"),
+        ] {
+            let error = check_known(&keys, &known).unwrap_err();
+            assert_eq!(error.key, "chunks");
+            assert_eq!(error.message, says);
         }
     }
 

@@ -134,17 +134,26 @@ impl SmartSettings {
 /// Returns the schema of the layout's keys, including the keys of all disciplines.
 fn schema() -> Schema {
     let mut schema = schema_of::<XorConfig>();
-    let names: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();
-    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        // The keys of a discipline stand beside the keys of the layout, so the schema lists both.
-        for entry in REGISTRY {
-            if let Some(Value::Object(own)) = (entry.schema)().get("properties") {
-                properties.extend(own.clone());
-            }
-        }
-        properties["discipline"]["enum"] = json!(names);
-    }
+    add_disciplines(&mut schema);
     schema
+}
+
+/// Adds the names of the disciplines and the keys of each discipline. The module for browsers has a
+/// schema of names alone (`schema_of`): the value of each property is `true` there.
+fn add_disciplines(schema: &mut Schema) {
+    let Some(Value::Object(properties)) = schema.get_mut("properties") else {
+        return;
+    };
+    // The keys of a discipline stand beside the keys of the layout, so the schema lists both.
+    for entry in REGISTRY {
+        if let Some(Value::Object(own)) = (entry.schema)().get("properties") {
+            properties.extend(own.clone());
+        }
+    }
+    if let Some(Value::Object(discipline)) = properties.get_mut("discipline") {
+        let names: Vec<&str> = REGISTRY.iter().map(|entry| entry.name).collect();
+        discipline.insert("enum".to_owned(), json!(names));
+    }
 }
 
 #[cfg(test)]
@@ -211,6 +220,15 @@ mod tests {
             assert_eq!(error.key, key, "{error}");
             assert!(error.message.contains(says), "{error}");
         }
+    }
+
+    #[test]
+    fn a_schema_of_names_alone_gets_the_keys_of_the_disciplines() {
+        let mut schema = Schema::default();
+        schema.insert("properties".to_owned(), json!({ "discipline": true }));
+        add_disciplines(&mut schema);
+        let known = known_keys(&schema);
+        assert!(known.contains(&"delta_ms".to_owned()), "{known:?}");
     }
 
     #[test]
