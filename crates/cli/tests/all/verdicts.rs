@@ -497,34 +497,32 @@ fn windows_of_an_aged_pool_meet_ordered_and_scattered_records() {
         [volume]\nlayout = \"raidz2\"\ndrive = \"quantum-atlas-10k\"\ndrives = 6\n\
         volsize = \"14GiB\"\n";
     std::fs::write(&stack, text).unwrap();
-    for (task, at, ends_after_s) in [
-        ("rebuild=0", "rebuild", 1000),
-        ("scrub=true", "scrub", 1500),
+    for (task, at, scattered, memory, ends_after_s) in [
+        ("rebuild=0", "rebuild", 0.2, "16MiB", 600),
+        ("scrub=true", "scrub", 0.6, "256KiB", 1200),
     ] {
-        for (scattered, memory) in [(0.0, "16MiB"), (0.2, "16MiB"), (0.6, "256KiB")] {
-            let run = |seconds: u32| -> (Value, f64) {
-                let report = json(&[
-                    "run",
-                    &stack,
-                    "--set",
-                    &format!("volume.{task}"),
-                    "--set",
-                    &format!("volume.scattered={scattered}"),
-                    "--set",
-                    &format!("volume.scan_memory={memory}"),
-                    "--set",
-                    &format!("workload.duration={seconds}s"),
-                ]);
-                let other = if at == "scrub" { "rebuild" } else { "scrub" };
-                assert!(report[other].is_null(), "{report}");
-                let hours = report[at]["hours"].as_f64().unwrap();
-                (report[at].clone(), hours)
-            };
-            let ((sampled, windows), (whole, exact)) = (run(60), run(ends_after_s));
-            assert_eq!(whole["hours_ci95_half_width"], 0.0, "{whole}");
-            assert!(sampled["windows"].as_u64().unwrap() >= 12, "{sampled}");
-            let apart = windows / exact - 1.0;
-            assert!(apart.abs() < 0.05, "{apart}: {sampled} {whole}");
-        }
+        let run = |seconds: u32| -> (Value, f64) {
+            let report = json(&[
+                "run",
+                &stack,
+                "--set",
+                &format!("volume.{task}"),
+                "--set",
+                &format!("volume.scattered={scattered}"),
+                "--set",
+                &format!("volume.scan_memory={memory}"),
+                "--set",
+                &format!("workload.duration={seconds}s"),
+            ]);
+            let other = if at == "scrub" { "rebuild" } else { "scrub" };
+            assert!(report[other].is_null(), "{report}");
+            let hours = report[at]["hours"].as_f64().unwrap();
+            (report[at].clone(), hours)
+        };
+        let ((sampled, windows), (whole, exact)) = (run(60), run(ends_after_s));
+        assert_eq!(whole["hours_ci95_half_width"], 0.0, "{whole}");
+        assert!(sampled["windows"].as_u64().unwrap() >= 12, "{sampled}");
+        let apart = windows / exact - 1.0;
+        assert!(apart.abs() < 0.05, "{apart}: {sampled} {whole}");
     }
 }
