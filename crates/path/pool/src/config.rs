@@ -110,16 +110,7 @@ impl PoolSettings {
         check_l2arc(&memory, &members[cached], psize)?;
         check_small_blocks(&vdev_keys, record)?;
         let special = special(&vdev_keys, &members[data..], &new, ashift)?;
-        let shown = old.as_ref().unwrap_or(&new);
-        // Since 2.3 the ratio of deflation stays that of the width before the expansion.
-        let shown: Vec<(Vdev, u64)> = vdevs
-            .iter()
-            .map(|(_, child)| {
-                let grown = child * new.children() / shown.children();
-                (shown.clone(), if old.is_some() { grown } else { *child })
-            })
-            .collect();
-        let capacity = PoolCapacity::of(&shown, record, psize);
+        let capacity = PoolCapacity::of(&shown(&vdevs, old.as_ref()), record, psize);
         let volsize = volsize(&volume, &capacity)?;
         check_scan_records(&scan, volsize / record)?;
         check_failed(&vdev_keys.failed, &vdevs, width, members.len())?;
@@ -382,6 +373,18 @@ fn check_scan(keys: &ScanKeys) -> Result<(), ConfigError> {
         return fail("scan_limit", message);
     }
     Ok(())
+}
+
+/// Returns the vdevs whose capacity the pool shows: since 2.3 the ratio of deflation stays that of the
+/// width before an expansion.
+fn shown(vdevs: &[(Vdev, u64)], old: Option<&Vdev>) -> Vec<(Vdev, u64)> {
+    let Some(old) = old else {
+        return vdevs.to_vec();
+    };
+    vdevs
+        .iter()
+        .map(|(new, child)| (old.clone(), child * new.children() / old.children()))
+        .collect()
 }
 
 /// Checks that a scan has a record to read.
