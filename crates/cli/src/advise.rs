@@ -152,6 +152,7 @@ fn advice_for(
         &request.overrides,
         &[],
     );
+    // The wish file and a drive file are inputs as well, and `--report` must not overwrite them.
     read.extend([arguments.file.clone(), PathBuf::from(&request.drive)]);
     outputs::check(arguments.reporting.targets(), &read)?;
     let bar = spinner(output);
@@ -254,6 +255,8 @@ impl Arguments {
             ..WishFile::default()
         });
         let mut overrides = self.changes.overrides();
+        // A load in the wish file takes the place of the stack's workloads; options of the command
+        // line stay above both.
         overrides.workloads = file.load;
         let needed = |what: &str| CommandFailure::Input(format!("{}: {what}", self.file.display()));
         let drive = overrides.drive.clone().or(file.drives.model).ok_or_else(|| {
@@ -330,6 +333,8 @@ impl fmt::Display for AdviceText<'_> {
             writeln!(f, "{sentence}")?;
         }
         writeln!(f, "\n{}\n", finalists(&advice.finalists, &advice.wishes))?;
+        // Only runs with a slow drive make the table of tails wanted, so that an answer without
+        // such runs stays short.
         if let Some(tails) = tails::table(&advice.finalists, advice.assumptions.slow_factor) {
             writeln!(f, "{tails}\n")?;
         }
@@ -372,6 +377,8 @@ fn finalists(finalists: &[Finalist], wishes: &Wishes) -> String {
     ];
     let mut table = table(others, &[1, 7]);
     for finalist in finalists {
+        // A miss with a failed or slow drive is named after the misses with all drives, because the
+        // order of finalists weighs them so.
         let misses = (finalist.misses.iter())
             .chain(&finalist.misses_without_a_drive)
             .chain(&finalist.misses_with_a_slow_drive);
@@ -383,6 +390,8 @@ fn finalists(finalists: &[Finalist], wishes: &Wishes) -> String {
             finalist.healthy.mean_w.map_or_else(dash, number),
             finalist.kwh_a_year.map_or_else(dash, number),
             finalist.price_per_tb.map_or_else(dash, number),
+            // The chances of layouts differ by powers of ten, so a fixed number of digits would
+            // show zeros.
             format!("{:.1e}", finalist.loss.chance_a_year),
             misses.join(", "),
         ]);
@@ -454,7 +463,10 @@ fn rebuild_hours(outcome: &ArrayOutcome) -> String {
         Some(half_width) if half_width > 0.0 => {
             format!("{} ± {}", number(hours), number(half_width))
         }
+        // All seeds have the same hours, or the whole rebuild was simulated: the width is 0, and "±
+        // 0" would say nothing.
         Some(_) => number(hours),
+        // Without an interval the hours are an extrapolation from the simulated part.
         None => format!("about {}", number(hours)),
     }
 }

@@ -482,6 +482,7 @@ impl Assemble {
     /// Returns the watch over slow members.
     fn slow_members(&self) -> Result<Option<SlowMembers>, CommandFailure> {
         let factor = self.slow_factor;
+        // As `--member-timeout 0`: zero switches the watch off.
         if factor == 0.0 {
             return Ok(None);
         }
@@ -522,6 +523,7 @@ impl Assemble {
         check_twice(&self.devices)?;
         let (mut devices, mut gone) = (Vec::new(), Vec::new());
         let limit = Duration::from_secs(self.member_timeout);
+        // A write-protected device refuses to be opened for writing.
         let purpose = if self.read_only {
             OpenPurpose::Read
         } else {
@@ -530,6 +532,8 @@ impl Assemble {
         for path in &self.devices {
             match FileDevice::open_within(path, purpose, limit) {
                 Ok(device) => devices.push(device),
+                // Only a device that is gone counts as missing. A device that exists and is in use
+                // elsewhere stays an error, because it may hold newer data.
                 Err(error @ ArrayError::Gone { .. }) if self.degraded => {
                     gone.push(format!("{error}; it counts as missing"));
                 }
@@ -543,6 +547,8 @@ impl Assemble {
             }
         }
         let devices = shared(devices)?.into_iter();
+        // The limit holds from the first superblock read on: a member that hangs must not hang the
+        // assembly.
         let devices = devices.map(|device| Timed::limited(device, limit));
         Ok((devices.collect(), gone))
     }
@@ -569,6 +575,8 @@ impl SocketArgument {
     /// them.
     fn stop(&self, output: &CommandOutput) -> Result<(), CommandFailure> {
         let socket = ctl::control_path(&self.socket);
+        // The server answers before it writes the last superblocks, so the answer alone does not
+        // release the devices.
         let answer = self.ask(&Question::Stop)?;
         let began = Instant::now();
         while UnixStream::connect(&socket).is_ok() {

@@ -33,6 +33,8 @@ pub(crate) fn wanted() -> bool {
 pub(crate) fn execute(output: &CommandOutput) -> Result<(), CommandFailure> {
     let mut input = io::stdin().lock();
     let answers = Answers::ask(&mut input, &mut io::stdout())?;
+    // The answers become a command line that is then parsed as usual, so that the printed command
+    // gives the same answer.
     let arguments = answers.arguments();
     let quoted: Vec<String> = arguments.iter().map(|word| quoted(word)).collect();
     let command = format!("fullstroke {}", quoted.join(" "));
@@ -76,8 +78,11 @@ impl Answers {
         let most = count.rsplit("..").next().and_then(|most| most.parse().ok());
         let most: u32 = most.unwrap_or(u32::MAX);
         let failures = question(input, screen, "How many drives may fail? [1]", |text| {
+            // One failure is what most arrays are bought for, and the question shows this default.
             let text = if text.is_empty() { "1" } else { text };
             match text.parse::<u32>() {
+                // Refused here, where the person can answer again: `advise` would search all
+                // layouts and find none.
                 Ok(failures) if failures >= most => Err(format!(
                     "found {failures}; of {most} drives at most {} may fail",
                     most.saturating_sub(1)
@@ -155,6 +160,7 @@ fn question<T>(
 /// Reads a number or a range of drives and the name of a drive, in either order.
 fn count_and_drive(text: &str) -> Result<(String, String), String> {
     let (mut count, mut drive) = (None, None);
+    // People write `4 x NAME`.
     for word in text.split_whitespace().filter(|word| *word != "x") {
         let place = match word.parse::<DriveCounts>() {
             Ok(_) => &mut count,
@@ -207,6 +213,7 @@ fn load(text: &str) -> Result<Vec<String>, String> {
         true => "--fio",
         false => "--trace",
     };
+    // A trace has no array, and `advise` needs a stack to take the other settings from.
     let first = format!("{READY_PREFIX}{}", READY_LOADS[0].name);
     Ok(vec![first, option.to_owned(), text.to_owned()])
 }

@@ -40,6 +40,8 @@ impl Bars {
             .min(40);
         let bar = |name: &&str| {
             let bar = all.add(ProgressBar::no_length());
+            // The number of requests is known only after the run has begun. A bar of unknown length
+            // would stand at 0 %.
             bar.set_style(style(false));
             bar.set_prefix(format!("{:width$}", one_line(name)));
             bar
@@ -62,6 +64,8 @@ impl Bars {
         if let Some((lines, names, began)) = &self.lines {
             lines.say(|| line(&names[index], finished, expected, began.elapsed()));
         }
+        // A run learns its length late, and an extended run has another one. Then the spinner becomes
+        // a bar, or the bar gets longer.
         if bar.length() != expected {
             if let Some(expected) = expected {
                 bar.set_length(expected);

@@ -94,6 +94,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     let options = CacheOptions {
         server: arguments.server.clone(),
         export: arguments.export.clone(),
+        // Without a control socket the cache follows no signals; `--deaf` makes the run for
+        // comparison.
         control: (!arguments.deaf).then(control),
         name: arguments.name.clone(),
         listen: unix.chain(tcp).collect(),

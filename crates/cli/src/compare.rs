@@ -201,6 +201,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     });
     bars.clear();
     let mut ran = ran.map_err(CommandFailure::input)?;
+    // Before the ranking, because `--by rebuild.hours` ranks by the sampled hours.
     sample(arguments, &recipes, &mut ran, jobs)?;
     let mut metrics = arguments.by.iter().copied();
     let ranking = Ranking::by(&ran, seeds, metrics.next()).map_err(CommandFailure::input)?;
@@ -328,6 +329,7 @@ impl Arguments {
         let candidates = candidates.collect::<Result<Vec<_>, _>>();
         let mut candidates = candidates.map_err(CommandFailure::input)?;
         let window = self.perfetto.window();
+        // All traced candidates share one file, so each gets a part of the limit of events.
         let traced = window.map(|window| window.shared_by(candidates.len() / seeds));
         for (index, candidate) in candidates.iter_mut().enumerate() {
             candidate.timeline = self.reporting.page_wanted();
@@ -438,6 +440,7 @@ fn in_conditions(
         let others = others
             .collect::<Result<Vec<_>, _>>()
             .map_err(CommandFailure::input)?;
+        // A stack without redundancy has no degraded state; the output says so once for each stack.
         if others.iter().any(Option::is_none) {
             not_redundant.push(recipe.name.clone());
         }

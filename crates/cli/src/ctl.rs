@@ -174,6 +174,8 @@ fn signals_in_words(signals: &[SignalExtent]) -> String {
 /// socket itself.
 pub(crate) fn control_path(socket: &Path) -> PathBuf {
     let beside = default_socket(socket);
+    // People give the socket that the client uses. The control socket lies beside it, unless
+    // `--control` moved it, and then they give the control socket itself.
     if beside.exists() {
         beside
     } else {

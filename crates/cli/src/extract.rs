@@ -206,6 +206,8 @@ fn simulated(
     if late > Duration::ZERO {
         drive = drive.noticed_late(late, Seed(arguments.seed));
     }
+    // A host that splits reads hides the track boundaries from the timing method; the option shows
+    // how well the method copes.
     let mut found = match arguments.split {
         Some(sectors) => kinds::find(&mut SplittingHost::new(drive, sectors), arguments, output)?,
         None => kinds::find(&mut drive, arguments, output)?,

@@ -143,6 +143,8 @@ impl Requirement {
             Relation::Above => value > self.limit,
             Relation::AtLeast => value >= self.limit,
         };
+        // Before the interval: a percentile with few requests beyond may have a narrow interval by
+        // chance.
         if let Some(beyond) = self
             .metric
             .beyond(&ranked.report)
@@ -164,6 +166,8 @@ impl Requirement {
     fn half_width(&self, ranked: &Ranked) -> Option<f64> {
         let times = &ranked.report.times;
         match self.metric {
+            // The report has the intervals of these two from parts of the run, and the hours of rebuild and
+            // scrub have their own. No other metric of a single run has an interval here.
             Metric::RESPONSE_P99 => times.response_p99_ci95_half_width,
             Metric::RESPONSE_MEAN => times.response_ms.ci95_half_width,
             metric => metric.own_half_width(&ranked.report),
@@ -201,6 +205,7 @@ impl FromStr for Requirement {
 fn limit_of(metric: &Metric, text: &str) -> Result<f64, Reason> {
     let unit = metric.unit();
     let finite = |number: f64| number.is_finite().then_some(number);
+    // `inf` and `nan` parse as numbers, and a limit of either would hold or fail for every run.
     if let Some(number) = text.parse().ok().and_then(finite) {
         return Ok(number);
     }
@@ -213,6 +218,7 @@ fn limit_of(metric: &Metric, text: &str) -> Result<f64, Reason> {
     };
     let fits = |name: &str| match name {
         "%" => unit == "0 to 1",
+        // The metrics name the unit with the power of ten; people write MB/s.
         "MB/s" => unit == "10^6 B/s",
         name => unit == name,
     };

@@ -74,6 +74,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         ));
     }
     outputs::check([target], &read)?;
+    // The log is the last of the list.
     let figures = &read[..read.len() - usize::from(arguments.log.is_some())];
     // A log has times of single requests. Results by depth have distributions only.
     if let Some(log) = arguments.log.as_ref().filter(|_| figures.is_empty()) {
@@ -93,6 +94,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
             .iter()
             .map(|path| path.display().to_string())
             .collect();
+        // The figures fix capacity, speed and zones, which a log of hours cannot tell; the log then
+        // corrects the times.
         let start = LogStart::Given(Box::new(fit.config), names.join(", "));
         return fit_log(log, start, arguments.output.as_deref(), output);
     }

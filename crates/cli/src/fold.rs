@@ -56,6 +56,8 @@ impl Grid {
         let mut read = vec![head];
         for line in lines.iter().skip(2).take_while(|line| !line.is_empty()) {
             let row: Vec<char> = line.chars().collect();
+            // Columns follow from all rows together: a cell may be shorter than its head, and the
+            // head alone would end the column early.
             let with = mask(&row, used.clone());
             let found = runs(&with);
             // A line that closes a gap between columns is a sentence below the table.
@@ -107,6 +109,8 @@ impl Grid {
             while to < others.len() && size(names) + size(&others[from..=to]) - GAP <= width {
                 to += 1;
             }
+            // An empty line between two parts, because without one the second head would read as a
+            // row of the first part.
             if from > 0 {
                 out.push(String::new());
             }

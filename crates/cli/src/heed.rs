@@ -78,6 +78,7 @@ fn summary(heeded: &SignalCounts) -> String {
         ..
     } = heeded;
     let written = written_mb.map_or_else(
+        // `syncfs` of a file system does not say how much was written.
         || "all that was dirty".to_owned(),
         |written| format!("{written:.1} MB"),
     );

@@ -49,6 +49,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     if ReportedDrive::recognise(&text) {
         let reported = ReportedDrive::read(&name, &text).map_err(CommandFailure::input)?;
         let drive = match reported.flash() {
+            // A flash device must not become the disk of the nearest capacity, which has the same
+            // size and other times.
             Some(flash) if arguments.drive.is_none() => flash.to_owned(),
             _ => drive(
                 arguments,
@@ -61,6 +63,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
             false => output.print(&reported.to_stack(&drive)),
         };
     }
+    // Before mdadm, because the report of a pool may name md devices as its members.
     if ZfsPool::recognise(&text) {
         let pools = ZfsPool::read(&name, &text).map_err(CommandFailure::input)?;
         let pool = chosen(pools, |pool| &pool.name, arguments)?;
@@ -98,6 +101,7 @@ fn observed(
             names.join(", ")
         )));
     };
+    // `iostat` and `sar` say nothing about the size or the model of a disk.
     let drive = drive(arguments, None, &[])?;
     match output.json() {
         true => output.show_json(load),
@@ -113,6 +117,8 @@ fn drive(
 ) -> Result<String, CommandFailure> {
     match &arguments.drive {
         Some(drive) => {
+            // Only checked here: the stack file names the drive, and a wrong name would be an error
+            // at the next command.
             drives::load(drive).map_err(CommandFailure::input)?;
             Ok(drive.clone())
         }

@@ -21,6 +21,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
             .map_err(CommandFailure::input)?;
         return output.print(&String::from_utf8_lossy(&page));
     };
+    // `make install` names a folder that a new prefix does not have yet.
     std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(command, folder))
         .map_err(|error| {

@@ -71,6 +71,7 @@ impl AccessOptions {
     fn encryption(&self) -> Result<Option<TlsOptions>, CommandFailure> {
         match (self.tls, &self.tls_certificates) {
             (Tls::Off, None) => Ok(None),
+            // Certificates without TLS look like encryption and give none.
             (Tls::Off, Some(_)) => Err(CommandFailure::input(
                 "--tls-certificates: found no --tls; expected --tls require, or --tls on for clients that ask for it",
             )),
@@ -90,6 +91,8 @@ impl AccessOptions {
 /// Parses `host:port`, or a port on loopback.
 pub(crate) fn tcp_address(text: &str) -> Result<SocketAddr, String> {
     use std::net::{Ipv4Addr, ToSocketAddrs as _};
+    // A bare port listens on loopback only: NBD has no authentication, and nobody should be served
+    // by mistake.
     if let Ok(port) = text.parse::<u16>() {
         return Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     }

@@ -31,6 +31,7 @@ fn send(socket: &[u8], word: &[u8]) -> io::Result<()> {
         Some(name) => SocketAddr::from_abstract_name(name)?,
         None => SocketAddr::from_pathname(OsStr::from_bytes(socket))?,
     };
+    // No reply follows (`sd_notify(3)`), so the socket needs no name of its own.
     UnixDatagram::unbound()?
         .send_to_addr(word, &address)
         .map(drop)

@@ -211,6 +211,7 @@ pub(crate) fn above_zero(text: &str) -> Result<f64, Reason> {
 pub(crate) fn slow_factor(text: &str) -> Result<f64, Reason> {
     let factor = text.parse().ok();
     let factor = factor.filter(|factor: &f64| *factor > 1.0 && factor.is_finite());
+    // 1 would be a drive that is not slow, and its row would repeat the row with all drives.
     factor.ok_or_else(|| Reason::new("expected a factor above 1, such as 2.5"))
 }
 
@@ -370,6 +371,8 @@ impl Changes {
         }
         let words = file.map(|path| path.display().to_string()).into_iter();
         let words = words.chain(self.fio_arguments.iter().cloned());
+        // The reader of command lines divides at blanks as a shell does, and `--name='a b'` is one
+        // word.
         Some(words.fold("fio".to_owned(), |line, word| line + " " + &quoted(&word)))
     }
 

@@ -109,6 +109,7 @@ impl CommandOutput {
     /// Prints `text` for people, with colours on a terminal.
     fn tell(&self, text: &str) -> Result<(), CommandFailure> {
         let text = printable(text);
+        // Folded before the colours, because escape sequences have a length and no width.
         let text = fold::folded(&text, columns());
         if paint::wanted() {
             self.write(&paint::painted(&text))

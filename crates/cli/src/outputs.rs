@@ -82,6 +82,7 @@ pub(crate) fn check<'a>(
     };
     let read: Vec<PathBuf> = read.iter().flat_map(|path| files_below(path)).collect();
     let mut taken: Vec<(FileIdentity, String)> = read.iter().filter_map(taken).collect();
+    // `fullstroke run ... --report page.html > page.html` would lose one of both.
     taken.extend(own_streams());
     for target in targets.into_iter().flatten() {
         // The cheap and harmless checks come first, because the last one creates a temporary file.
@@ -147,6 +148,7 @@ fn files_below(path: &Path) -> Vec<PathBuf> {
     let mut files = vec![path.to_owned()];
     match fs::read_dir(path) {
         Ok(entries) => files.extend(entries.filter_map(|entry| Some(entry.ok()?.path()))),
+        // A blktrace is named by its device and has one file per processor.
         Err(_) => files.extend(fullstroke_trace::files_of(path).unwrap_or_default()),
     }
     files
@@ -256,6 +258,7 @@ impl<'a> Target<'a> {
         }
         let kind = match fs::metadata(self.path) {
             Ok(metadata) => metadata.file_type(),
+            // A new name is the usual case.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(self.refused(&error.to_string(), "a place for a file")),
         };
@@ -285,6 +288,8 @@ impl<'a> Target<'a> {
         if !fs::metadata(self.path).is_ok_and(|metadata| metadata.is_file()) {
             return Ok(());
         }
+        // An image may back a loop device or a running server; a rename would leave them on the old
+        // inode.
         if let Some(user) = gate::user_of(self.path) {
             return Err(self.refused(&format!("that {user}"), "a file that nobody uses"));
         }
@@ -308,6 +313,8 @@ impl<'a> Target<'a> {
                 "another file",
             ));
         }
+        // The temporary file lies in the same folder, so this finds a read-only file system as
+        // well.
         AtomicFile::create(self.path).map(drop).map_err(|error| {
             CommandFailure::Input(format!(
                 "{} {}: cannot be written: {error}",

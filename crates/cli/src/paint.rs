@@ -56,6 +56,8 @@ fn is_rule(line: &str) -> bool {
 }
 
 fn wrap(out: &mut String, colour: &str, text: &str) {
+    // Escape sequences around blanks would break the search for the end of a line by other
+    // programs.
     if text.trim().is_empty() {
         out.push_str(text);
     } else {
@@ -65,6 +67,7 @@ fn wrap(out: &mut String, colour: &str, text: &str) {
 
 fn paint_words(out: &mut String, line: &str) {
     for piece in line.split_inclusive(' ') {
+        // A verdict may end a sentence or a clause.
         let word = piece.trim_end_matches([' ', '.', ',', ';', ':']);
         match WORDS.iter().find(|(known, _)| *known == word) {
             Some((_, colour)) => {

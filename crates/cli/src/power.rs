@@ -32,6 +32,7 @@ impl PowerAssumption {
         stacks: &[&Path],
         overrides: &mut Overrides,
     ) -> Result<Option<&'static str>, CommandFailure> {
+        // With `--assume-power` the report has energies even if the ranking does not need them.
         if wanted || self.assume_power {
             require_power(stacks, overrides, self.assume_power).map_err(CommandFailure::input)
         } else {

@@ -36,6 +36,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let target = Target::to("the output", &arguments.file, OutputKind::Trace);
+    // The device is named as read, so that the record is not written over the disk itself.
     outputs::check([Some(target)], std::slice::from_ref(&arguments.device))?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

@@ -175,18 +175,23 @@ impl Arguments {
                 "--time-scale is {scale}; expected a factor above 0"
             ));
         }
+        // Closed paces issue one request for each completion, so there is nothing to submit
+        // together.
         if self.batch && !matches!(pace, ReplayPace::Timing | ReplayPace::Load) {
             return refuse(format!(
                 "--batch has no effect with --pace {}; remove the option",
                 pace.name()
             ));
         }
+        // The other paces set the number of outstanding requests, and a number of threads would set
+        // another one.
         if self.threads.is_some() && pace != ReplayPace::Timing {
             return refuse(format!(
                 "--threads has no effect with --pace {}, which sets the number of outstanding requests; remove the option",
                 pace.name()
             ));
         }
+        // fio replays a log by its times only (`read_iolog`, `replay_no_stall=0`).
         if self.fio && pace != ReplayPace::Timing {
             return refuse(format!(
                 "--fio compares times of issue, which --pace {} does not keep",

@@ -15,6 +15,8 @@ pub(crate) fn execute(
 ) -> Result<(), CommandFailure> {
     let stack = Stack::load_for_clients(stack, overrides).map_err(CommandFailure::input)?;
     let verdict = replay_decisions(&stack, record).map_err(CommandFailure::input)?;
+    // The difference is printed before the status, because the status alone does not say which
+    // request differs.
     output.show(&verdict, describe(&verdict))?;
     if verdict.alike == verdict.requests {
         Ok(())

@@ -22,6 +22,8 @@ pub(super) fn table(finalists: &[Finalist], slow_factor: f64) -> Option<String> 
         "MB/s, one slow",
     ];
     let mut table = empty_table(header, &[1]);
+    // The star has a rule of its own here: of a thousand requests one lies beyond this percentile,
+    // so that runs that settle the 99th percentile may not settle this one.
     let p999 = |outcome: &ArrayOutcome| with_star(outcome.p999_ms, outcome.p999_beyond);
     for one in finalists {
         let slow = one.slow.as_ref();

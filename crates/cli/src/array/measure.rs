@@ -28,6 +28,8 @@ pub(super) fn members(
             design.layout
         )));
     };
+    // A given value and a measured value would contradict each other, and neither should win
+    // silently.
     if let Some(given) = keys.iter().find(|key| design.keys.contains_key(**key)) {
         return Err(CommandFailure::Input(format!(
             "--measure: found --set {given} as well; expected one of the two"
@@ -41,6 +43,8 @@ pub(super) fn members(
             }
             other => other,
         };
+        // Only the part for data is timed: the sectors of superblocks and journal never hold data of the
+        // array.
         measured(&mut TimedDevice::open(path, Some(part))?, output).map_err(fail)
     });
     let profiles = profiles.collect::<Result<Vec<RateProfile>, CommandFailure>>()?;
@@ -54,6 +58,7 @@ pub(super) fn members(
 /// Returns a warning about assumed member properties that were neither measured nor given.
 pub(super) fn assumed(design: &Design) -> Option<String> {
     let given = |key: &str| design.keys.contains_key(key);
+    // `lzvs-geo` has no assumed values: without `member_zones` the layout refuses the design.
     if design.layout != "lzvs" || given("ratio") && given("zones") {
         return None;
     }

@@ -37,6 +37,8 @@ fn keys_of(roster: &Roster) -> Option<String> {
 
 fn shown_keys(keys: &Value) -> Option<String> {
     let short = |value: &Value| match value {
+        // A list of tables (the zones of members) fills pages; a list of numbers, such as failed
+        // members, is short.
         Value::Array(all) if all.iter().any(|one| !one.is_number()) => {
             format!("[{} in all]", all.len())
         }
@@ -116,6 +118,8 @@ impl ArrayLines {
                 report.replayed_changes, report.compared_regions, report.mended.mismatched_sectors
             ));
         }
+        // The write hole: parity was being written with the data, so that the lost member's block
+        // can no longer be computed from the others.
         if report.regions_at_risk > 0 {
             lines.push(format!(
                 "{} regions were being written when a member was lost: unflushed data of that member in rows that were being written whole may be neither old nor new",
@@ -129,6 +133,8 @@ impl ArrayLines {
             ));
         }
         lines.extend(serving.warnings.iter().cloned());
+        // Devices that are gone come before the members that fail for it, because they are the
+        // cause.
         lines.extend(report.gone.iter().chain(&report.remarks).cloned());
         lines.extend(
             report
@@ -142,6 +148,9 @@ impl ArrayLines {
                 .iter()
                 .map(|member| format!("left out: {member}")),
         );
+        // Containers and old kernels refuse io_uring (seccomp filters of Docker,
+        // `kernel.io_uring_disabled` since Linux 6.6), and the array is then slower without any
+        // error.
         if !serving.parallel {
             lines.push("io_uring is not available: members are used one after the other".into());
         }
@@ -171,6 +180,8 @@ impl ArrayLines {
             Some("status") => ArrayLines(status_lines(answer)),
             Some("detail") => ArrayLines(detail_lines(answer)),
             Some("scrub") => ArrayLines(scrub_lines(answer)),
+            // Orders answer with one sentence. An unknown kind of answer comes from a newer server,
+            // and its sentence is still right.
             _ => ArrayLines(vec![answer["what"].as_str().unwrap_or_default().to_owned()]),
         }
     }

@@ -63,6 +63,7 @@ fn values(ranking: &Ranking, of: &Ranked) -> [String; 5] {
     let found = ranking
         .candidates
         .iter()
+        // By name and setting, because the candidates of another metric stand in another order.
         .find(|one| one.name == of.name && one.varied == of.varied);
     let Some(one) = found else {
         return Default::default();

@@ -133,6 +133,7 @@ fn drives(drives: &[DriveStatus]) -> String {
 fn shown(total: Total) -> String {
     match total {
         Total::Count(count) => count.to_string(),
+        // Megabytes of 10^6 bytes, as in all rates of the program.
         Total::Bytes(bytes) => number(bytes as f64 / 1e6),
         Total::Seconds(_) | Total::Joules(_) => number(total.value()),
     }

@@ -25,6 +25,7 @@ struct DriveCheck {
 
 pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let names = match arguments.drives.as_slice() {
+        // Rotating drives only: flash devices have no mechanics that a data sheet could contradict.
         [] => drives::names().into_iter().map(str::to_owned).collect(),
         named => named.to_vec(),
     };
@@ -50,6 +51,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
 fn render(checked: &[DriveCheck]) -> String {
     let failed = checked.iter().filter(|one| !one.check.passed).count();
     let mut drives: Vec<&str> = checked.iter().map(|one| one.drive.as_str()).collect();
+    // The checks of one drive are adjacent, so `dedup` needs no sorting.
     drives.dedup();
     let of = match drives.as_slice() {
         [one] => (*one).to_owned(),

@@ -100,6 +100,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
 /// Returns the stack table of a bus that several drives share, or `None`.
 fn link(disk: &Imported) -> Option<String> {
     let bus = disk.electronics.bus.as_ref()?;
+    // A bus with one disk is part of the drive file: its transfer time is that of the drive's
+    // interface.
     (bus.disks > 1).then(|| bus.link_table())
 }
 

@@ -120,10 +120,14 @@ impl Arguments {
         let (idle, active) = (self.idle_w?, self.active_w?);
         let (class, assumed) = PowerConfig::assumed_for(config);
         let power = PowerConfig {
+            // A sheet has one idle power, with turning platters and loaded heads: the first idle
+            // state and the power of rotation alike.
             idle_a_w: Some(idle),
             rotate_w: Some(idle),
             read_w: Some(active),
             write_w: Some(active),
+            // The sheet's operating power is a mean over seeks and transfers. The excess over idle
+            // arises in the share of the time with seeks.
             seek_w: Some(rounded(idle + (active - idle) / SEEKING)),
             standby_w: self.standby_w.or(class.standby_w),
             ..class
@@ -161,6 +165,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     if let Some((power, source)) = arguments.power(&config) {
         config.power = Some(power);
         config.sources.insert("power".to_owned(), source);
+        // The power figures are checked apart from the rest, so that the error names the options
+        // and not keys that the user never wrote.
         DriveModel::new(config.clone()).map_err(|error| {
             CommandFailure::Input(format!(
                 "--idle-w, --active-w, --standby-w: {}: {}",

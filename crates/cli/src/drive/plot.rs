@@ -26,6 +26,7 @@ pub(crate) struct Arguments {
 pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
     let target = Target::of("--output", &arguments.output, OutputKind::Figure);
     outputs::check([target], &[PathBuf::from(&arguments.drive)])?;
+    // Unchecked, because the figure of a wrong drive shows the fault.
     let model = drives::load_unchecked(&arguments.drive).map_err(CommandFailure::input)?;
     let picture = DrivePicture::new(&model, arguments.tracks);
     let svg = picture.draw().map_err(CommandFailure::input)?;

@@ -165,6 +165,8 @@ fn buffer_in_words(buffer: &BufferConfig) -> String {
         "write-through"
     };
     match buffer.sectors {
+        // A buffer that divides its memory on demand, as drives since about 2000 have; the other
+        // form has segments of a fixed size.
         Some(sectors) => format!(
             "{} MiB in up to {} segments, {caching}",
             // 2048 sectors of 512 bytes are a MiB.

@@ -29,6 +29,8 @@ pub(super) fn check(
             .map(|_| CacheTruth(config.buffer.clone())),
         ..CheckedResult::default()
     };
+    // A table without `tracks` was given with `--table`, and equals the truth by `check_equal`
+    // already.
     if let (Some(table), Some(_)) = (&found.table, &found.tracks) {
         let truth = Boundaries::of(&*model.tracks(), "the drive").map_err(CommandFailure::input)?;
         checked.boundaries = Some(compare(table, &truth));

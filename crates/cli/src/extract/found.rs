@@ -136,6 +136,8 @@ impl ExtractionResult {
         }
         if let Some(seeks) = &self.seeks {
             writeln!(text, "command overhead: {:.3} ms", seeks.overhead_ms)?;
+            // A checked run prints each distance beside the truth, so the curve alone would repeat
+            // the same numbers.
             if self
                 .check
                 .as_ref()
@@ -358,6 +360,7 @@ fn verified_lines(verified: &Verified, text: &mut String) -> fmt::Result {
         .offsets
         .iter()
         .try_for_each(|Offset { from, sample }| {
+            // 40 signs leave the line below 80 columns.
             let bar = "#".repeat((40.0 * sample.mean_ms / longest).round() as usize);
             let to = from + verified.bin_sectors - 1;
             writeln!(

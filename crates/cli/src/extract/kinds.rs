@@ -140,6 +140,8 @@ fn latency(
         let mut angles = Angles::measure(probe, seed).await?;
         let table = match table {
             Some(table) => {
+                // A table of another drive would put the test across track boundaries, and its
+                // result would be wrong without a sign.
                 spot_check(&mut angles, &table).await?;
                 table
             }
@@ -167,6 +169,8 @@ fn caching(
     let writes = arguments.writes;
     let told = async move |probe| {
         let mut angles = Angles::measure(probe, seed).await?;
+        // A drive with two arms has a buffer and an address range for each, so the test stays
+        // within the range of one arm.
         let arms = arms(&angles, seed).await?;
         Ok((arms, cache(&mut angles, arms, writes).await?))
     };
@@ -260,6 +264,8 @@ fn drive<T>(
 ) -> Result<T, CommandFailure> {
     let bars = Bars::new(["extract"], output);
     let result = run(device, extraction, &mut |progress, effort| {
+        // A read from the buffer takes microseconds, and drawing at each read would take longer
+        // than the read.
         if effort.reads.is_multiple_of(WATCHED) {
             bars.advance(0, progress.done, Some(progress.of));
         }

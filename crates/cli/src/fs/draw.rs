@@ -31,6 +31,7 @@ pub(super) fn map(
 ) -> Vec<Line> {
     let regions = system.regions();
     let pages = system.usage().pages;
+    // A file system of terabytes has thousands of block groups.
     let joined = regions.count.div_ceil(LINES_MAX).max(1);
     let lines = regions.count.div_ceil(joined);
     let line_pages = regions.pages * joined;
@@ -125,7 +126,10 @@ impl MapCell {
     fn glyph(self, size: u64) -> char {
         let used = self.metadata + self.data;
         match self {
+            // First, because the user asked for this file: even one page of it must be seen in a
+            // cell of thousands.
             cell if cell.file > 0 => 'F',
+            // Before the full cell: a bitmap block or inode table fills its cell as data would.
             cell if 2 * cell.metadata >= size => 'M',
             _ if used >= size => '#',
             _ if 2 * used >= size => '+',

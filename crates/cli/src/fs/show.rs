@@ -127,6 +127,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         tracks: None,
     };
     let mut system = make(&arguments.kind, &keys, &site).map_err(CommandFailure::input)?;
+    // ZFS has no fixed places: the map of a pool would be out of date after one write.
     if system.in_dataset(system.root()).is_some() {
         let message = format!(
             "{}: the files lie in a pool, which gives each record a new place at each write; expected another file system, or run a stack with such a pool",
@@ -212,6 +213,7 @@ impl FileSystemOutput<'_> {
         let _ = self.fragments(&mut text);
         let _ = self.extents(&mut text);
         let _ = self.picture(&mut text);
+        // The output adds its own line end.
         text.truncate(text.trim_end().len());
         text
     }

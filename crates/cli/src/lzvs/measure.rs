@@ -59,6 +59,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         .extension()
         .is_some_and(|extension| extension == "toml")
         || path.is_dir();
+    // A path that exists is read as a device, even if a drive of the library has the same name.
     if path.exists() && !described {
         if arguments.check {
             return Err(CommandFailure::input(

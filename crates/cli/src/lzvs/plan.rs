@@ -148,6 +148,7 @@ impl PlannedVolume {
         let (zones, ratio) = given(arguments)?;
         let (measured, zones, ratio) = match (zones, ratio) {
             (Some(zones), Some(ratio)) => (None, zones, ratio),
+            // One given value still needs the measurement of the other, and a survey finds both.
             (zones, ratio) => {
                 let found = measure(&models[0], &arguments.trials)?;
                 // The layout needs an even number of zones, at least 4.

@@ -53,6 +53,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     )?;
     let drawn = |path: &PathBuf| {
         let (stack, service) = arguments.reads.load(path)?;
+        // An xor array is one node with its disks inside, so their transfer rates cannot be asked
+        // from outside.
         if service.graph.hides_drives() {
             let message = format!(
                 "`{}`: the zones of disks of an xor array are not visible",
@@ -79,6 +81,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
             stack.seed(),
         );
         let seeks = seeks.map_err(CommandFailure::input)?;
+        // New drives again, for the same reason.
         let swept = arguments
             .reads
             .sweep(&stack, stack.serve().map_err(CommandFailure::input)?)?;

@@ -69,6 +69,7 @@ impl ReadArguments {
             set: self.set.clone(),
             ..Overrides::default()
         };
+        // As for clients, so that no workload of the file competes with the reads.
         let stack = Stack::load_for_clients(path, &overrides).map_err(CommandFailure::input)?;
         let service = stack.serve().map_err(CommandFailure::input)?;
         Ok((stack, service))
@@ -132,6 +133,7 @@ fn text(all: &[SweepOutput]) -> String {
     ];
     for (label, of) in figures {
         let cell = |sweep: &Sweep| {
+            // Changes are relative to the first stack, which has none.
             let change = match std::ptr::eq(sweep, first) {
                 true => String::new(),
                 false => format!(" ({:+.1} %)", 100.0 * (of(sweep) / of(first) - 1.0)),

@@ -41,6 +41,8 @@ impl TimedReads for TimedDevice {
     }
 
     fn read(&mut self, extent: Extent) -> Result<Duration, LzvsError> {
+        // Direct I/O refuses an address or a length that is no multiple of the logical block
+        // (`open(2)`, O_DIRECT).
         let at = Lbn((self.part.start.0 + extent.start.0) / BLOCK * BLOCK);
         let there = Extent {
             start: at,

@@ -58,6 +58,8 @@ pub(super) fn of_model(
     check: bool,
     output: &CommandOutput,
 ) -> Result<(), CommandFailure> {
+    // Back to back, as a device is measured: pauses would add a random part of a revolution to each
+    // read.
     let profile = measured(&mut super::reads(model, seed)?.back_to_back(), output)?;
     let check = if check {
         Some(Check::of(model, &profile)?)
@@ -110,6 +112,7 @@ impl Check {
                 .0
                 .floor_mb_per_s)
         };
+        // RAID 0 needs no measured keys, and shows the floor without any pairing.
         let floors = ["raid0", "lzvs", "lzvs-geo"].into_iter().map(|layout| {
             let (measured_mb_per_s, true_mb_per_s) =
                 (floor(layout, found)?, floor(layout, &truth)?);
