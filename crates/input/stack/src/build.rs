@@ -74,6 +74,8 @@ fn check_coordination(
             let message = "no elevator uses the queue lengths; give [host.members] an elevator with queue_weight, such as cfq, or remove this key";
             Err(ConfigError::new("coordinate", message))
         }
+        // An elevator with `queue_weight` and without hints would weigh zeros and do the same as
+        // without the key.
         None if weighed => {
             let message = "host.members.queue_weight needs this key; set \"longest\" or \"shortest\", or remove queue_weight";
             Err(ConfigError::new("coordinate", message))
@@ -130,6 +132,7 @@ impl PreparedRun {
             counted_from: Time::ZERO + stack.measurement().warm_up,
             aged,
         };
+        // Several hosts have sources of their own; a single host has programs or a workload.
         let hosts = match &stack.hosts {
             Some(hosts) => {
                 let device = |wanted| stack.tracks(wanted);
@@ -421,6 +424,8 @@ impl Stack {
     ) -> Result<Branch, StackError> {
         let files = self.files_in_pool()?;
         let layers = || -> Result<Branch, ConfigError> {
+            // Before the volume is built, because the layers of `[host.members]` are built inside
+            // the volume, and their errors would name the wrong cause.
             self.check_members_of_host()?;
             self.check_hint_reader(above)?;
             let around = VolumeContext {
@@ -664,6 +669,7 @@ impl Stack {
             // drive.
             stop: self.volume.least_idle()?,
             lasts: match above {
+                // Clients come and go, and no end of the run is known.
                 RequestSender::Workloads => lasts(&self.document),
                 RequestSender::Clients => None,
             },
@@ -1123,6 +1129,7 @@ impl VolumeSpec {
                 .holding(files.clone())
                 .map_err(|error| error.below(path))?,
             None => {
+                // Only a volume has `volsize`. The size of a file system follows from its files.
                 settings.check_volume().map_err(|error| error.below(path))?;
                 settings
             }
@@ -1181,6 +1188,7 @@ impl VolumeSpec {
         let failed = registry::known_keys(&(layout.schema)())
             .iter()
             .any(|key| key == "failed");
+        // A second failed member would lose data in a layout that survives one.
         let whole = keys
             .get("failed")
             .is_none_or(|failed| failed.as_array().is_some_and(Vec::is_empty));
@@ -1203,6 +1211,8 @@ impl VolumeSpec {
             .iter()
             .enumerate()
             .map(|(index, member)| match member {
+                // A layout may leave the end of a member unused: the smallest member limits the
+                // others.
                 VolumeSpec::Drive(..) => Ok(layout.member_used(index)),
                 VolumeSpec::Volume { .. } => member.depth(),
             });
@@ -1221,6 +1231,8 @@ impl VolumeSpec {
             } => {
                 let mut keys = keys.clone();
                 match self.is_xor() {
+                    // An xor array has more keys of its disks than of its map, so the few that
+                    // place data are listed.
                     true => keys.retain(|key, _| fullstroke_smart::PLACING.contains(&key.as_str())),
                     false => keys.retain(|key, _| !RUNNING.contains(&key.as_str())),
                 }
@@ -1289,6 +1301,7 @@ impl VolumeSpec {
     /// Returns the same volume with drives that orders can make slow.
     fn slowable(mut self) -> VolumeSpec {
         match &mut self {
+            // Only a served drive gets orders; a simulated run saves the check on each request.
             VolumeSpec::Drive(model, _) => *model = model.clone().slowable(),
             VolumeSpec::Volume { members, .. } => {
                 let given = std::mem::take(members);
@@ -1391,6 +1404,7 @@ impl VolumeSpec {
             return Ok(1);
         };
         let layout = self.layout()?;
+        // A member that is being rebuilt counts as failed, because its data are not complete yet.
         let failed = (layout.failed().len() + rebuild.members().len()) as u32;
         let fatal_members = layout.failures_survived().saturating_sub(failed) as usize + 1;
         let mut each = members

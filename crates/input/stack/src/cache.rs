@@ -46,6 +46,8 @@ impl CacheSpec {
         let names = names.join(", ");
         let kind = text(&mut keys, "kind", &names).map_err(fail)?;
         let entry = find("cache", CACHE_REGISTRY, "kind", &kind).map_err(fail)?;
+        // The keys of the kind are checked here, together with the common keys, so that one message
+        // lists both.
         let own = known_keys(&(entry.schema)()).into_iter();
         let known: Vec<String> = own.chain(KEYS.map(str::to_owned)).collect();
         check_known(&keys, &known).map_err(fail)?;
@@ -110,6 +112,8 @@ impl CacheSpec {
             );
             return Err(ConfigError::new("cache.warm", message));
         }
+        // The rule decides about the place: buckets of bcache and the ways of dm-cache may leave a
+        // part of the device without room for clean data.
         let placed = node.warm(self.warm);
         if placed < self.warm {
             let message = match placed {

@@ -106,6 +106,9 @@ impl Stack {
             mut volume,
             measurement,
         } = tables;
+        // The key belongs to the uppermost volume alone, so it is taken out before the members are
+        // read. An error in it waits until the volume is read, because an unknown layout is the
+        // better first error.
         let spindles = Spindles::take(&mut volume);
         // A hardware controller has firmware of its own, and not Linux's md.
         let default = match controller {
@@ -149,6 +152,7 @@ impl Stack {
             measurement,
         };
         stack.digest = stack.compute_digest();
+        // Checks the layouts with their members: a stack that loads can be built.
         stack.summary()?;
         Ok(stack)
     }
@@ -227,6 +231,7 @@ impl Stack {
             .into_iter()
             .collect::<Result<Vec<Vec<Duration>>, _>>()?;
         let mut all: Vec<Duration> = each.iter().flatten().copied().collect();
+        // Traces are joined one after the other, and the parts need one order of time.
         all.sort_unstable();
         let in_all = |[from, to]: &[Duration; 2]| {
             each.iter()
@@ -276,6 +281,8 @@ impl Stack {
             .for_each(|hosts| hosts.identify(&mut values));
         let mut described = json!({ "stack": values, "drives": self.volume.drive_configs() });
         if let Some(cache) = &self.cache {
+            // The stack file names the drive only; two library versions may describe it
+            // differently.
             described["cache"] = json!(cache.drive().config());
         }
         digest(&described)
@@ -365,6 +372,8 @@ fn read_controller(document: &Document) -> Result<Option<ControllerConfig>, Conf
         return Ok(None);
     }
     let keys = document.section("controller")?;
+    // `read` checks the keys of the outer table only; a wrong key of the inner table would be an
+    // error of serde without a suggestion.
     if let Some(Value::Object(destage)) = keys.get("destage") {
         let known = registry::known_keys(&registry::schema_of::<DestageConfig>());
         check_known(destage, &known).map_err(|error| error.below("controller.destage"))?;

@@ -300,6 +300,8 @@ fn set(root: &mut Value, path: &str, value: Value) {
             Ok(index) => {
                 let list = at.as_array_mut().unwrap();
                 if list.len() <= index {
+                    // A line of the list may name an item that the load does not have, such as the
+                    // first opportunity.
                     list.push(Value::Table(Table::new()));
                 }
                 &mut list[index]
@@ -357,6 +359,7 @@ impl Tunable {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("stack.toml");
         std::fs::write(&path, text).unwrap();
+        // The keys `devices` and `columns` show an effect only with traces of these two kinds.
         std::fs::write(folder.path().join("two-devices.trace"), two_devices()).unwrap();
         std::fs::write(folder.path().join("columns.csv"), columns()).unwrap();
         let stack = Stack::load(&path, &Overrides::default())
@@ -431,6 +434,8 @@ fn every_key_has_a_line_and_every_line_a_key() {
 fn every_key_has_an_effect() {
     let tunables = tunables();
     let equal: Vec<String> = std::thread::scope(|scope| {
+        // Two threads, because the runs take half a minute and the machines of the checks have two
+        // cores.
         let half = tunables.len().div_ceil(2);
         let parts: Vec<_> = tunables
             .chunks(half)

@@ -148,6 +148,7 @@ impl Document {
     /// An item of an array of tables may be named instead of numbered: `workloads.films.streams` is
     /// the key `streams` of the table with `name = "films"`, as in the names of metrics.
     pub(crate) fn put(&mut self, path: &str, value: Value) -> Result<(), PathError> {
+        // Numbers first, because the lines of keys are recorded by number.
         let path = &self.numbered(path)?;
         let mut steps = Vec::new();
         for part in path.split('.') {
@@ -229,6 +230,8 @@ impl Document {
             record_places(&self.text, "", table.get_ref(), &mut places);
         }
         for path in &self.assigned {
+            // The command line replaced the table as a whole, so that the lines below it in the
+            // file say nothing about the values.
             places.retain(|key, _| key != path && !key.starts_with(&format!("{path}.")));
         }
         let assigned = self.assigned.iter();

@@ -31,6 +31,7 @@ pub(crate) fn resolve<'a>(
     wanted: &str,
     library: &[(&'a str, &str)],
 ) -> Result<&'a str, DriveNameError> {
+    // First, because an exact name may also be the beginning of longer names.
     if let Some((name, _)) = library.iter().find(|(name, _)| *name == wanted) {
         return Ok(name);
     }

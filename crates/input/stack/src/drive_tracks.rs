@@ -85,6 +85,7 @@ impl GivenTracks {
             let message = format!("`{}`: {message}", self.file.display());
             document.error(ConfigError::new(self.key.clone(), message))
         };
+        // Also for a trusted table: a shorter table would have no track for the last addresses.
         let capacity = self.table.check_capacity(model.config().capacity_sectors);
         capacity.map_err(|error| fail(error.to_string()))?;
         if !self.trust {

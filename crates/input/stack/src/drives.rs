@@ -160,6 +160,8 @@ pub fn to_toml(config: &DriveConfig, comments: &[String]) -> Result<String, Stac
     };
     let body = toml::to_string(&others)
         .map_err(fail)?
+        // The serializer writes a table for each zone, five lines long; a drive has up to a hundred
+        // zones.
         .replacen("zones = []\n", &zones, 1);
     let comments: String = comments
         .iter()
@@ -175,6 +177,7 @@ impl ReadFiles for DiskSimFiles<'_> {
     fn read(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
         let file = self.0.open(path)?;
+        // One byte more than the limit tells a file of exactly the limit from a longer one.
         file.take(limit as u64 + 1).read_to_end(&mut text)?;
         match text.len() > limit {
             true => Err(io::ErrorKind::FileTooLarge.into()),
@@ -206,6 +209,7 @@ fn shared(config: DriveConfig) -> Result<DriveModel, ConfigError> {
     let Ok(key) = serde_json::to_string(&config) else {
         return DriveModel::new(config);
     };
+    // A panic of another thread leaves whole entries behind, because an entry is pushed at once.
     let models = || MODELS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, model)) = models().iter().find(|(known, _)| *known == key) {
         return Ok(model.clone());
@@ -236,6 +240,8 @@ pub(crate) fn load_with(
                 ));
             }
         };
+        // Before the merge, which would hide whether a key comes from the file or from the
+        // settings.
         settings::prepare(&mut values, settings);
         merge(&mut values, settings);
         let config = read(&values)

@@ -32,6 +32,8 @@ pub fn files(path: &Path, overrides: &Overrides) -> Vec<PathBuf> {
         let each = if is_plain(&file) {
             Ok(vec![file])
         } else {
+            // The name of a blktrace is no file: the files have the number of the processor behind
+            // it.
             fullstroke_trace::files_in(source, &file)
         };
         files.extend(

@@ -44,6 +44,7 @@ fn homes(values: &Keys, key: &str) -> Vec<String> {
         .is_some_and(|workload| of_policy(&workload::REGISTRY, workload, "kind", key));
     let has = |schema: schemars::Schema| known_keys(&schema).iter().any(|own| own == key);
     let controller = table("controller").is_some() && has(schema_of::<ControllerConfig>());
+    // Without a look at the file, because `[measurement]` is optional and seldom there yet.
     let measurement = has(schema_of::<MeasurementConfig>());
     [
         (volume, "volume"),

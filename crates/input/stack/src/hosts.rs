@@ -127,6 +127,8 @@ impl Hosts {
         hosts
             .check_places()
             .map_err(|error| document.error(error))?;
+        // Last, because the names of workloads follow from names of hosts that were found to
+        // differ.
         hosts.check_names(document)?;
         Ok(Some(hosts))
     }
@@ -328,6 +330,8 @@ impl Hosts {
                 capacity: sectors,
                 stripe: None,
                 tracks: &tracks,
+                // By the name, so that a further host in front does not change the random numbers
+                // of the others.
                 seed: seed.of(&format!("host {}", host.keys.name)),
                 start: host.keys.start,
                 terms,
@@ -396,6 +400,7 @@ impl Host {
         let layer = layer.and_then(|tracks| {
             self.layer.build(DeviceBelow {
                 capacity,
+                // A host never sees the drives: the shared layer stands between.
                 drive: false,
                 stripes: None,
                 tracks,
@@ -407,6 +412,7 @@ impl Host {
         let pushed = self.layer.pushed(capacity);
         let pushed = pushed.map_err(|error| place.error(error))?;
         let layers = pushed.into_iter().chain(layer);
+        // Programs bring the page cache with their files, so no memory is added.
         if let Some(programs) = programs {
             return Ok(HostNodes {
                 source: Box::new(programs.called(&self.keys.name)),
@@ -457,6 +463,8 @@ fn read_host(
         beside.map_err(|error| place.error(error.below("workload")))?;
     }
     let own = known_keys(&schema_of::<HostsKeys>());
+    // The keys of a host and of its block layer stand in one table, and each reader refuses keys
+    // that it does not know.
     let of_workloads = |key: &str| matches!(key, "workload" | "workloads");
     let rest = table.iter().filter(|(key, _)| !of_workloads(key));
     let (of_host, of_layer): (Keys, Keys) = rest

@@ -66,6 +66,8 @@ impl LatePolicy {
             );
             return Err(below(ConfigError::new("policy", message)));
         }
+        // md waits for each member or fails it (`md_error`); reads around a slow member need a
+        // planner outside md.
         if !rule.is_of_md() && like == Some(&json!(Like::Md)) {
             let message = format!(
                 "found {name:?}, which md does not have; expected \"wait\" or \"fail\". Or say like = \"ideal\" for the volume"

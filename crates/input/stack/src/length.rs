@@ -54,6 +54,7 @@ impl Stack {
             let requests = table.get("requests").and_then(Value::as_u64);
             let time = table
                 .get("duration")
+                // A wrong value is reported where the workload is read.
                 .and_then(|value| serde_json::from_value::<Duration>(value.clone()).ok());
             let values = [
                 ("requests", requests.map(LengthValue::Requests)),

@@ -99,6 +99,7 @@ pub(crate) fn take_records(layout: &str, own: &mut Keys) -> Result<Option<Record
         .into_iter()
         .filter_map(|key| Some((key, own.remove(key)?)))
         .collect();
+    // RAID 0 has no redundancy to bring in step after a crash, so md keeps no bitmap for it.
     let has_records = layout != BY_WORD && own.get(LIKE) == Some(&json!(Like::Md));
     if !has_records {
         return match given.iter().find(|one| !is_without(one)) {
@@ -110,6 +111,8 @@ pub(crate) fn take_records(layout: &str, own: &mut Keys) -> Result<Option<Record
             }
         };
     }
+    // Keys that switch records off leave the array as it is without the keys, and results do not
+    // move.
     if given.iter().all(is_without) {
         return Ok(None);
     }

@@ -50,6 +50,8 @@ impl LinkSpec {
             }
         };
         let entry = find("link", REGISTRY, "kind", &name)?;
+        // Here, because a link is built only below a volume with drives, and the key would be wrong
+        // anyway.
         check_known(&keys, &known_keys(&(entry.schema)()))?;
         Ok(LinkSpec { entry, keys })
     }

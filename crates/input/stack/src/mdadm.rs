@@ -38,6 +38,8 @@ fn none_found(file: &str, text: &str) -> StackError {
             .map(|(at, line)| (at + 1, line.trim()))
             .find(|(_, line)| wanted(line))
     };
+    // The likely mistakes, each with the command that helps; the last message lists all accepted
+    // reports.
     let short = find(&|line| line.starts_with("ARRAY ") || line.starts_with("MD_LEVEL="));
     if let Some((at, line)) = short {
         let message = format!(

@@ -58,6 +58,8 @@ impl ObservedLoad {
         // zpool iostat the time since the import.
         let counts = |index: usize, report: &Report| {
             let whole = matches!(report.tool, IOSTAT | ZPOOL);
+            // The averages of sar cover all reports, which would count twice beside them. A single
+            // report of iostat is all there is.
             report.average || (!any_average && (!whole || index > 0 || count == 1))
         };
         let mut devices: Vec<(String, &'static str, Vec<&Row>)> = Vec::new();
@@ -281,10 +283,12 @@ fn load(
         None => (0.0, 0.0),
     };
     let size = |kib_s: f64, per_s: f64| if per_s > 0.0 { kib_s / per_s } else { 0.0 };
+    // Older versions of sysstat have one time for both directions.
     let response = first(
         rows,
         &[
             ("await", 1.0),
+            // Solaris (`iostat -x`): the active service time is the response time of the device.
             ("asvc_t", 1.0),
             ("svc_t", 1.0),
             ("ms/t", 1.0),

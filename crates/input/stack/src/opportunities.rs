@@ -87,6 +87,8 @@ impl Opportunities {
     pub(crate) fn check_heard(&self, memory: bool, pushed: bool) -> Result<(), ConfigError> {
         for (index, word) in self.words()?.into_iter().enumerate() {
             let message = match word {
+                // A signal without a reader is an error, because the user would take the unchanged
+                // result for the effect of the signal.
                 SignalKind::Pull if !memory => {
                     "no host has [host.memory], so there are no dirty data to ask for; add [host.memory], or remove this opportunity"
                 }
@@ -145,6 +147,7 @@ impl Opportunities {
         array: Branch,
         site: impl FnOnce() -> Result<OpportunitySite, ConfigError>,
     ) -> Result<Branch, ConfigError> {
+        // A layer without opportunities would pass every request on, and cost time on each.
         if self.is_empty() {
             return Ok(array);
         }

@@ -62,6 +62,7 @@ impl Overrides {
     /// Returns the change that is impossible, and the reason.
     pub(crate) fn apply(&self, document: &mut Document) -> Result<(), StackError> {
         if !self.workloads.is_empty() {
+            // Hosts bring workloads of their own, and `[shared]` is nothing without hosts.
             ["workload", "workloads", "hosts", "shared"]
                 .into_iter()
                 .for_each(|key| document.remove(key));
@@ -73,6 +74,7 @@ impl Overrides {
         if let Some(trace) = self
             .trace
             .as_ref()
+            // With `workloads` the trace is among them already (`apply_to_several`).
             .filter(|_| !document.values().contains_key("workloads"))
         {
             replace_by_trace(document, &self.absolute(trace)?)?;
@@ -116,6 +118,7 @@ impl Overrides {
         self.set
             .iter()
             .try_for_each(|assignment| document.set(assignment))?;
+        // After `set`, which may have added an elevator.
         if self.ideal_hosts {
             make_hosts_ideal(document)?;
         }
@@ -223,6 +226,8 @@ fn background(document: &Document) -> Vec<Value> {
     beside
         .map(|mut item| {
             if let Some(keys) = item.as_object_mut() {
+                // Without this key a scrub would keep the run going after the last request of the
+                // trace.
                 keys.insert("background".into(), json!(true));
             }
             item
@@ -236,6 +241,8 @@ fn replace_stops(document: &mut Document, stops: &SpinDownChoice) -> Result<(), 
         return Ok(());
     };
     let mut volume = volume.clone();
+    // Timers of inner volumes too, because an inner `drive_settings` would win over the one that is
+    // written below.
     take_stops(&mut volume, *stops == SpinDownChoice::Nobody);
     put(document, "volume", Value::Object(volume))?;
     let timer = match stops {

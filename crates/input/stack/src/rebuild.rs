@@ -85,6 +85,7 @@ impl RebuildKeys {
             .iter()
             .filter_map(|&key| Some((key.to_owned(), keys.remove(key)?)))
             .collect();
+        // `like` stays in the keys, because the layout reads it as well.
         let is_md = keys.get("like") == Some(&serde_json::json!("md"));
         let keys: RebuildKeys = read(&own)?;
         if keys.speed_limit_max == Some(Bytes(0)) {
@@ -152,6 +153,7 @@ impl RebuildKeys {
             .members()
             .iter()
             .map(|&one| layout.member_used(one as usize));
+        // The smallest, because one key holds for all rebuilt members.
         let used = used.min().map_or(Bytes(0), Sectors::bytes);
         if from >= used {
             return fail(format!(
@@ -195,6 +197,7 @@ impl RebuildKeys {
         }
         let answers = layout.answers() && most > 0;
         for &member in self.members() {
+            // The caller gets the layout as it was: the states were set only for the question.
             layout.set_member_state(member as usize, MemberState::Alive);
         }
         if !self.members().is_empty() && !answers {

@@ -47,6 +47,8 @@ impl SharedTable {
         if below.contains_key("elevator")
             && let Some(depth) = stage.queue_depth
         {
+            // With an elevator, the limit belongs below it: requests must wait where the elevator
+            // can order them.
             below.insert("queue_depth".into(), Value::from(depth));
         }
         check_keys(&below)?;
@@ -89,6 +91,8 @@ impl SharedTable {
         let in_pool = files
             .as_ref()
             .is_some_and(|(_, files)| files.lies_in_pool());
+        // ZFS caches in its own memory (ARC), so `[shared.memory]` has another meaning above a
+        // pool.
         if in_pool {
             cache_above_pool(&below)?;
         } else if files.is_some() && !below.has_memory() {
@@ -179,6 +183,7 @@ impl SharedTable {
         let capacity = underneath.capacity;
         let block = over(self.below.build(underneath)?, array);
         let block = over(self.below.pushed(capacity)?, block);
+        // The files bring the page cache with them, because its pages are those of files.
         let cached = match &self.files {
             Some(files) => Branch::over(Box::new(self.disks(files, &shares, ground)?), block),
             None => over(self.below.memory(capacity)?, block),

@@ -51,6 +51,7 @@ fn slow_member(members: &mut [VolumeSpec], mut keys: Keys) -> Result<(), ConfigE
     let count = members.len();
     let number = keys.remove(MEMBER);
     let mut known = known_keys(&schema_of::<SlowConfig>());
+    // The number is taken out before, and the suggestion for a misspelt key should still know it.
     known.push(MEMBER.to_owned());
     fullstroke_contract::registry::check_known(&keys, &known)?;
     let fail = |message: String| Err(ConfigError::new(MEMBER, message));

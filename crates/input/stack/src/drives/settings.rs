@@ -67,6 +67,7 @@ fn scale_power(values: &mut Map<String, Value>, settings: &Map<String, Value>) {
         return;
     };
     let ratio = new / old;
+    // Given watts are those of the new speed already.
     if settings.contains_key("power") || !ratio.is_finite() || ratio <= 0.0 {
         return;
     }
@@ -89,6 +90,8 @@ fn scale_power(values: &mut Map<String, Value>, settings: &Map<String, Value>) {
             power.insert(key.to_owned(), json!(joules * ratio * ratio));
         }
     }
+    // The deeper idle states unload the heads or turn slower by firmware of the described speed; at
+    // another speed nothing is known of them.
     for key in ["idle_b", "idle_c"] {
         power.remove(key);
     }

@@ -23,6 +23,7 @@ pub fn nearest(bytes: Option<u64>, devices: &[String]) -> String {
             devices.iter().any(has)
         })
     };
+    // The model number first: two drives of one capacity may differ by half in speed.
     if let Some(drive) = library.iter().find(named) {
         return drive.name.clone();
     }
@@ -60,6 +61,7 @@ fn bytes_of_model(device: &str) -> Option<u64> {
             let number: u64 = rest[..length].parse().ok()?;
             // A serial number has no run of letters behind its first digits.
             let unit = match (maker, length, letters) {
+                // Seagate: gigabytes, from three digits (`ST500DM002`) to five (`ST16000NM001G`).
                 ("ST", 3..=5, 2..) => 1_000_000_000,
                 ("WD", 2..=3, 3..) => 100_000_000_000,
                 ("WD", 4, 3..) => 100_000_000,

@@ -46,6 +46,8 @@ impl MdArray {
             ("raid1", _) => Some((1, 1)),
             ("raid4" | "raid5", _) => members.checked_sub(1).map(|data| (1, data)),
             ("raid6", _) => members.checked_sub(2).map(|data| (1, data)),
+            // Each member has `copies / members` of the data, also if the copies do not divide the
+            // members.
             ("raid10", Some((_, copies))) => Some((u64::from(*copies), members)),
             ("raid0" | "jbod", _) => Some((1, members)),
             _ => None,
@@ -110,6 +112,7 @@ impl MdArray {
         let mut keys = Vec::new();
         let has_records = !matches!(self.layout.as_str(), "jbod" | "raid0");
         if self.layout != "jbod" {
+            // Written out, because RAID 0 is like md only by word.
             keys.push("like = \"md\"".to_owned());
         }
         if has_records {

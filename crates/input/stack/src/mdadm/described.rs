@@ -19,6 +19,8 @@ pub(super) fn read(file: &str, text: &str) -> Result<Vec<MdArray>, StackError> {
             block.end(file, &mut arrays)?;
             block.device = device;
         } else if let Some(volume) = volume_of(line) {
+            // A volume of Intel's firmware stands below the name of its container's member, which
+            // the next block keeps.
             let device = block.device.clone();
             block.end(file, &mut arrays)?;
             block.device = device;
@@ -96,6 +98,7 @@ impl MdadmBlock {
                 array.partial_parity = value == "ppl";
                 array.journal |= value == "journal";
             }
+            // Superblocks 1.x.
             "Device Role" => self.role(value),
             "This Slot" => {
                 let slot = value.split_whitespace().next().unwrap_or_default();
@@ -160,6 +163,7 @@ impl MdadmBlock {
     /// Adds the block to the arrays, and begins a new block.
     fn end(&mut self, file: &str, arrays: &mut Vec<(String, MdArray)>) -> Result<(), StackError> {
         let mut block = std::mem::take(self);
+        // A container and the text before the first heading describe no array of their own.
         if block.container || block.array.layout.is_empty() || block.array.members == 0 {
             return Ok(());
         }

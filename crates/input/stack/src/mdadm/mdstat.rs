@@ -70,6 +70,8 @@ fn begin(file: &str, at: usize, name: &str, rest: &str) -> Result<Option<Listed>
             continue;
         };
         array.journal |= rest.contains("(J)");
+        // A failed device, a spare, the journal and a replacement hold no part of the array in a
+        // place of its own.
         if !["(F)", "(S)", "(J)", "(R)"]
             .iter()
             .any(|mark| rest.contains(mark))
@@ -94,6 +96,7 @@ impl Listed {
         } else if line.contains("recovery =") || line.contains("recovery=") {
             self.fill();
         } else if line.contains("reshape =") || line.contains("reshape=") {
+            // The text shows the old and the new layout mixed.
             return Err(reshapes(file, at));
         } else if line.starts_with("bitmap:") {
             array.bitmap = true;
@@ -181,6 +184,7 @@ impl Listed {
             .filter(|&place| devices[place].is_empty())
             .filter(|&place| !self.array.missing.contains(&(place as u32)))
             .collect();
+        // With two places left, the text does not say which device took which.
         if let ([place], [device]) = (&free[..], &others[..]) {
             devices[*place] = format!("/dev/{device}");
         }
@@ -191,6 +195,8 @@ impl Listed {
     fn fill(&mut self) {
         let array = &mut self.array;
         let working = array.members as usize - array.missing.len();
+        // At least one, because the line of the recovery says so, even if a device has no place
+        // yet.
         let filling = self.devices.len().saturating_sub(working).max(1);
         let filling = filling.min(array.missing.len());
         let left = array.missing.split_off(filling);

@@ -89,6 +89,8 @@ pub(super) fn members_of(
 pub(super) fn size_of(value: &str, unit: u64) -> Option<u64> {
     let count: u64 = value.split_whitespace().next()?.parse().ok()?;
     let unit = match binary_size(value) {
+        // The unit whose product lies nearer to the size in brackets, which is rounded to two
+        // digits.
         Some(bytes) => [512, 1024]
             .into_iter()
             .min_by(|&one, &other| {

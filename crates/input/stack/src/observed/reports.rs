@@ -78,6 +78,7 @@ fn header(line: &str) -> Option<Header<'_>> {
     let names = fields(line);
     let named = |name: &str| matches!(name.trim_end_matches(':'), "Device" | "device");
     let (tool, at) = match names.as_slice() {
+        // sysstat wrote `Device:` until version 11 and `Device` since.
         [first, ..] if named(first) => (IOSTAT, 0),
         // Human units (`iostat -h`) and Solaris have the device at the end.
         [.., last] if named(last) => (IOSTAT, names.len() - 1),
@@ -110,6 +111,7 @@ fn header(line: &str) -> Option<Header<'_>> {
     };
     let has = |name: &str| names.contains(&name);
     let is_one = has("tps") || has("r/s") || has("w/s");
+    // A line of prose may begin with "Device", and has none of the rates.
     is_one.then_some(Header { tool, at, names })
 }
 
@@ -252,6 +254,7 @@ fn number(name: &str, word: &str) -> Option<f64> {
     let (digits, factor) = match word.chars().last()? {
         '%' => (&word[..word.len() - 1], 1.0),
         unit if unit.is_ascii_alphabetic() => {
+            // The place of the letter is the power of 1024.
             let power = "BKMGTP".find(unit.to_ascii_uppercase())? as i32;
             let in_kib = name.contains("kB") || name.ends_with("-sz");
             let base = if in_kib { power - 1 } else { power };
@@ -279,6 +282,7 @@ fn of_json(file: &str, text: &str) -> Result<Vec<Report>, StackError> {
     let mut reports = Vec::new();
     for host in list(&json["sysstat"], "hosts") {
         for statistics in list(&host, "statistics") {
+            // sadf writes date and time as an object, iostat a text or nothing.
             let is_sar = statistics.get("timestamp").is_some_and(Value::is_object);
             let mut report = Report {
                 tool: if is_sar { SAR } else { IOSTAT },
