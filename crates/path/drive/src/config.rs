@@ -177,6 +177,7 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 /// Converts a configured time in ms. Returns an error at `key` if the time is invalid.
 pub(crate) fn milliseconds(key: &str, value: f64) -> Result<Duration, ConfigError> {
+    // A thousand seconds: more is a mistake of the unit.
     if value.is_finite() && (0.0..1e6).contains(&value) {
         Ok(Duration::from_millis_f64(value))
     } else {

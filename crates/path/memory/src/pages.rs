@@ -213,6 +213,7 @@ impl PageTable {
     /// Returns the stretch of a page.
     #[inline]
     pub fn find(&mut self, object: Object, page: u64) -> Option<u32> {
+        // Sequential I/O asks for the same stretch page after page.
         if self.is_at(self.last, object, page) {
             return Some(self.last);
         }
@@ -271,6 +272,7 @@ impl PageTable {
     #[inline]
     fn is_at(&self, slot: u32, object: Object, page: u64) -> bool {
         let stretch = self.stretches.get(slot as usize);
+        // A removed stretch keeps its old pages in its slot; the list tells that it is gone.
         stretch.is_some_and(|stretch| stretch.list != NOWHERE && stretch.run().holds(object, page))
     }
 
@@ -410,11 +412,15 @@ impl PageTable {
             older: NONE,
             newer: NONE,
         };
+        // Before the stretch is added: the gap of the last look-up would still say that its pages
+        // are missing.
         self.forget_gap(&stretch);
         let slot = self.keep(stretch);
         self.by_address.insert(stretch.key(), slot);
         self.hints.set(run.object, run.first, slot);
         self.held.pages += run.pages;
+        // The flags come last and through `change`, so that the counters and the index of dirty
+        // stretches follow.
         self.change(slot, flags, 0);
         slot
     }
@@ -423,6 +429,7 @@ impl PageTable {
     pub fn remove(&mut self, slot: u32) -> Stretch {
         let stretch = *self.get(slot);
         debug_assert_eq!(stretch.list, NOWHERE, "still in a list");
+        // All flags go first, for the counters' sake.
         self.change(slot, 0, !0);
         self.forget_gap(&stretch);
         self.by_address.remove(stretch.key());
@@ -462,6 +469,7 @@ impl PageTable {
         let stretch = &mut self.stretches[slot as usize];
         let (before, after) = (stretch.flags, (stretch.flags & !clear) | set);
         stretch.flags = after;
+        // Notes of policies change often, and no counter depends on them.
         if (before ^ after) & (flag::DIRTY | flag::BUSY) != 0 {
             self.account(slot, before, after);
         }
@@ -529,6 +537,7 @@ impl PageTable {
             "pages {from} to {to} are cut out of {:?}",
             self.get(slot)
         );
+        // The front part keeps the slot, and with it the hints that point there.
         let middle = if from > self.get(slot).first {
             self.split(slot, from)
         } else {
@@ -561,6 +570,7 @@ impl PageTable {
         let before = &mut self.stretches[slot as usize];
         before.pages = front;
         before.mark = if marked_behind { NONE } else { whole.mark };
+        // The copy of `whole` names neighbours of a list that it is not in.
         if whole.list == NOWHERE {
             self.stretches[behind as usize].older = NONE;
         } else {
@@ -597,6 +607,8 @@ impl PageTable {
     /// Joins a stretch with its neighbours in the list, if consecutive and in the same state.
     /// Returns the slot of the joined stretch.
     pub fn join(&mut self, slot: u32) -> u32 {
+        // The newer neighbour first: the older one takes this slot in, and its neighbours would
+        // have to be read again.
         let newer = self.get(slot).newer;
         if newer != NONE {
             self.join_pair(slot, newer);
@@ -616,6 +628,7 @@ impl PageTable {
             && front.flags == back.flags
             && front.origin == back.origin;
         let fits = front.pages.checked_add(back.pages).is_some();
+        // A stretch has room for one mark, and the kernel's mark of each window must survive.
         if !alike || !fits || (front.mark != NONE && back.mark != NONE) {
             return false;
         }
@@ -637,6 +650,7 @@ impl PageTable {
             front.list, back.list,
             "neighbours in a list are in one list"
         );
+        // `is_at` then no longer takes the freed slot for a held stretch.
         self.stretches[newer as usize].list = NOWHERE;
         self.free.push(newer);
         true

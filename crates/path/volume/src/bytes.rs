@@ -248,6 +248,7 @@ impl ByteArray {
     }
 
     pub(crate) fn read(&mut self, start: u64, sectors: u64) -> Vec<u8> {
+        // No member holds this byte at first, so that a sector which no piece fills shows.
         let mut bytes = vec![0xEE; sectors as usize * SECTOR];
         self.perform(Operation::Read, Extent::new(start, sectors), &mut bytes);
         bytes
@@ -280,6 +281,8 @@ impl ByteArray {
         let ios = self.plan.strands()[strand];
         let all = ios.first_phase().chain(ios.second_phase());
         let is_read = |io: &usize| self.plan.ios()[*io].operation == Operation::Read;
+        // Reads before steps before writes, as a strand promises; the order among the reads is
+        // free.
         let (reads, rest): (Vec<usize>, Vec<usize>) = all.partition(is_read);
         for io in reads {
             run_io(&mut self.members, &self.plan, io, buffers);
@@ -321,6 +324,8 @@ impl Buffers {
     pub(crate) fn new(request: Vec<u8>, plan: &Plan) -> Buffers {
         Buffers {
             request,
+            // Another value than in fresh request memory: a step that reads scratch memory before a
+            // piece fills it gives wrong parity.
             scratch: vec![0xDD; plan.scratch().0 as usize * SECTOR],
         }
     }
@@ -347,6 +352,7 @@ impl Buffers {
     }
 
     fn run_step(&mut self, step: &ParityStep) {
+        // Copied, because source and target may lie in the same buffer.
         let from = self.at(step.from, step.sectors).to_vec();
         for (into, from) in self.at(step.into, step.sectors).iter_mut().zip(from) {
             let product = multiply(step.coefficient, from);

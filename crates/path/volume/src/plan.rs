@@ -415,6 +415,8 @@ impl<'a> PlanWriter<'a> {
     /// rows.
     pub(crate) fn hold_row(&mut self, row: u64) {
         let rows = &mut self.strand().rows;
+        // One run of rows and no set: a lock on the rows between costs less than a list in each
+        // strand.
         let ChunkRows { first, last } = rows.unwrap_or(ChunkRows {
             first: row,
             last: row,
@@ -500,6 +502,7 @@ impl<'a> PlanWriter<'a> {
         let second_phase = self.second_phase;
         let strand = self.strand();
         strand.end = io + 1;
+        // `middle` follows `end` until the second phase begins.
         if !second_phase {
             strand.middle = io + 1;
         }
@@ -516,6 +519,8 @@ impl<'a> PlanWriter<'a> {
 
     /// Adds a read and discards its data. The read closes a gap between two reads of the member.
     pub(crate) fn io_for_nothing(&mut self, member: usize, extent: Extent, content: Content) {
+        // Each discarded read has memory of its own, because reads of one strand may land at the
+        // same time.
         let place = self.scratch(extent.sectors.0);
         self.io(member, Operation::Read, extent, place, content);
         self.plan.read_for_nothing += extent.sectors;

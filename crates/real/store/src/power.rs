@@ -58,6 +58,8 @@ impl DevicePower {
         self.0.load(Ordering::SeqCst) < 0
     }
     fn use_some(&self) -> io::Result<()> {
+        // The counter falls below 0 and stays there: later requests of other threads must fail as
+        // well.
         if self.0.fetch_sub(1, Ordering::SeqCst) > 0 {
             Ok(())
         } else {
@@ -123,6 +125,8 @@ impl Simulated {
         let cached = std::mem::take(&mut media.cached);
         for (sector, versions) in cached {
             if random.chance(percent) {
+                // An older version may land last, because a drive may order its cache as it likes
+                // until a flush.
                 let landed = &versions[random.below(versions.len() as u64) as usize];
                 media.durable[sector * SECTOR..][..SECTOR].copy_from_slice(landed);
             }
@@ -203,6 +207,7 @@ impl Device for Simulated {
             return Err(io::ErrorKind::StorageFull.into());
         }
         self.take_time(10);
+        // The two copies of the superblock lie at the beginning and at the end of a member.
         let superblock = at < 64 << 10 || at + (16 << 10) >= self.bytes();
         while superblock && self.stuck.load(Ordering::SeqCst) {
             std::thread::yield_now();
@@ -217,6 +222,7 @@ impl Device for Simulated {
                 .entry(number)
                 .or_default()
                 .push(sector.try_into().unwrap());
+            // A drive gives an unreadable sector a spare one at the next write.
             media.bad.remove(&number);
         }
         media.current[at as usize..][..from.len()].copy_from_slice(from);
@@ -239,6 +245,8 @@ impl Device for Simulated {
             } = &mut *media;
             durable[sector.clone()].copy_from_slice(&current[sector]);
         }
+        // Released before the sleep, so that other threads read and write while the flush takes its
+        // time.
         drop(media);
         self.take_time(60);
         Ok(())
@@ -250,6 +258,7 @@ pub(crate) struct AllowedFingerprints(Vec<Vec<u64>>);
 
 fn fingerprint(sector: &[u8]) -> u64 {
     let first = u64::from_le_bytes(sector[..8].try_into().unwrap());
+    // The first word alone would take a torn sector for a whole one.
     first ^ u64::from(crc32fast::hash(sector)) << 20
 }
 
@@ -408,6 +417,7 @@ fn live_with(
     let mut random = SplitMix(seed);
     let (devices, power) = simulated(case.members, 1300 << 10);
     let mut design = design(case.layout, case.chunk, case.policy);
+    // Members of different sizes end in different places of a row.
     design.member_bytes = Some((64 + 8 * random.below(5)) << 10);
     let told = |error: ArrayError| error.to_string();
     create(&design, &dynamic(&devices)).map_err(told)?;
@@ -475,6 +485,8 @@ impl Life<'_> {
     fn until_power_fails(&mut self, array: Array, writers: u64) -> Result<Array, String> {
         let mut worker = RequestScratch::one_by_one();
         let most = if writers > 1 { 240 } else { 120 };
+        // A shift needs several times the writes of a request, and power should fail within shifts
+        // too.
         let most = if array.gear().is_some() {
             3 * most
         } else {
@@ -532,6 +544,7 @@ impl Life<'_> {
 
     fn step_in_gear(&mut self, array: &Array, worker: &mut RequestScratch) -> Result<bool, String> {
         let sectors = array.capacity().0;
+        // One death a life: RAID 6 would survive two, but the others of the list would not.
         if self.died.is_none() && self.case.survives() > 0 && self.random.chance(2) {
             let slot = self.random.below(self.devices.len() as u64) as usize;
             self.devices[slot].dead.store(true, Ordering::SeqCst);
@@ -624,6 +637,7 @@ impl Life<'_> {
         let first = self.random.below(sectors - length + 1);
         let zero = fingerprint(&[0; SECTOR]);
         for versions in &mut self.model.0[first as usize..(first + length) as usize] {
+            // Before the newest, because the trim may also have left the sector as it was.
             versions.insert(versions.len() - 1, zero);
         }
         self.loose
@@ -686,6 +700,8 @@ impl Life<'_> {
         });
         let (mut array, report) = assemble_without(&present, true, self.sabotage).map_err(told)?;
         array.shift.set_step(COPIED);
+        // A member that died may be failed at the return even if the device is there again: it
+        // missed writes.
         if died.is_none() && report.newly_failed.len() > absent.len() {
             return Err(format!(
                 "members count as failed that are here: {:?}",
@@ -698,6 +714,8 @@ impl Life<'_> {
         array.read(worker, 0, &mut bytes).map_err(told)?;
         let row = array.facts.rows.map_or(u64::MAX, |rows| rows.data.0);
         let lacking = !absent.is_empty() || array.planner().is_impaired();
+        // The policy `partial` journals no rows that are written whole. If a member is missing
+        // after a loss of power, its block of such a row may be neither old nor new.
         let usual = self.case.policy == JournalPolicy::Partial && lacking;
         let loose = std::mem::take(&mut self.loose);
         let excused = |sector: usize| usual && loose.contains(&(sector as u64 / row));
@@ -916,6 +934,7 @@ fn without_a_piece_of_what_keeps_writers_apart_something_is_lost() {
         Sabotage::NoMarks,
         Sabotage::FailureForgotten,
     ] {
+        // The seed does not fix the order of the threads, so that a fault shows only in some lives.
         let caught = (0..200).find(|&seed| {
             CASES[..4]
                 .iter()
@@ -1245,6 +1264,7 @@ fn a_member_that_comes_back_is_filled_only_where_it_has_missed_something() {
     let (array, devices, mut worker) = made("raid5", 4, 0);
     let bytes = some_bytes(array.capacity().bytes().0, 1);
     array.write(&mut worker, 0, &bytes).unwrap();
+    // Several rounds, because a region becomes clean only after two looks without a write.
     for _ in 0..5 {
         array.tidy().unwrap();
     }

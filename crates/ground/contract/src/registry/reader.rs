@@ -76,6 +76,7 @@ fn wrong_type(value: &Value, expected: &dyn Expected) -> Error {
         Value::Null => Unexpected::Unit,
         Value::Bool(yes) => Unexpected::Bool(*yes),
         Value::Number(number) => {
+            // In the order of serde_json: a positive number is unsigned in its messages.
             if let Some(number) = number.as_u64() {
                 Unexpected::Unsigned(number)
             } else if let Some(number) = number.as_i64() {
@@ -108,6 +109,7 @@ impl<'p> Reader<'p> {
             refused: self.refused,
         };
         let read = visitor.visit_seq(&mut items)?;
+        // A visitor of a tuple stops at its length, and the rest would be dropped without a word.
         match items.rest.len() {
             0 => Ok(read),
             _ => Err(Error::invalid_length(count, &"fewer elements in array")),
@@ -127,6 +129,7 @@ impl<'p> Reader<'p> {
             refused: self.refused,
         };
         let read = visitor.visit_map(&mut fields)?;
+        // As for lists: a visitor may stop before the last key.
         match fields.rest.len() {
             0 => Ok(read),
             _ => Err(Error::invalid_length(count, &"fewer elements in map")),
@@ -156,6 +159,8 @@ impl<'p> Reader<'p> {
 
     fn number<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.value {
+            // serde_json converts between the kinds of numbers, so that `1` is read as a float and
+            // `1.5` refused as an integer.
             Value::Number(number) => number.deserialize_any(visitor),
             other => Err(wrong_type(&other, &visitor)),
         }
@@ -217,6 +222,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.value {
             Value::Null => visitor.visit_none(),
+            // `self` and not its value: the path and the place of errors stay those of the key.
             _ => visitor.visit_some(self),
         }
     }
@@ -275,6 +281,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        // The value is dropped unread, so that ignored keys cannot have errors.
         visitor.visit_unit()
     }
 
@@ -389,6 +396,7 @@ struct Key<'p>(&'p str);
 macro_rules! keys {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+            // Maps with numbers as keys: JSON has no keys but texts.
             match serde_json::from_str::<Value>(self.0) {
                 Ok(Value::Number(number)) => number.deserialize_any(visitor),
                 _ => visitor.visit_str(self.0),
@@ -462,6 +470,7 @@ impl<'de> VariantAccess<'de> for Variant<'_> {
 
     fn unit_variant(self) -> Result<(), Error> {
         match &self.value {
+            // `null` is serde_json's unit.
             None | Some(Value::Null) => Ok(()),
             Some(value) => {
                 refuse(&Place::Key(self.place, &self.name), self.refused);

@@ -120,6 +120,7 @@ impl ZoneTracks {
     pub(super) fn new(config: &TracksConfig<'_>) -> Result<ZoneTracks, ConfigError> {
         let (group_cylinders, runs) = if config.runs.is_empty() {
             let (cylinders, runs) = outlines(config);
+            // A zone may be narrower than one band.
             (cylinders.min(config.cylinders), runs)
         } else {
             described(config)?
@@ -191,9 +192,12 @@ impl ZoneTracks {
         let start = number * self.group.sectors;
         let within = sector - start;
         let run = match group.run_sectors {
+            // One division in place of a search, for drives whose surfaces have equal tracks.
             Some(sectors) => &group.runs[(within / sectors) as usize],
             None => group.run_holding(within),
         };
+        // Conventional orders have runs of one track, and a 64-bit division costs more than the
+        // branch.
         let track = if run.tracks == 1 {
             0
         } else {
@@ -448,6 +452,7 @@ impl Group {
             let mut run = TrackRun {
                 surface: outline.surface,
                 first_cylinder: outline.first_cylinder,
+                // The incomplete group at the end cuts runs short.
                 tracks: outline.tracks.min(cylinders - outline.first_cylinder),
                 direction: outline.direction,
                 sectors_per_track: length,
@@ -459,6 +464,7 @@ impl Group {
             if let Some(before) = runs.last() {
                 run.angle = before.last_angle() + config.skew_between(before, &run);
             }
+            // A given angle comes from a measurement and replaces the one from the skews.
             run.angle = outline.angle.unwrap_or(run.angle);
             sectors += length * u64::from(run.tracks);
             runs.push(run);

@@ -55,6 +55,8 @@ impl Zone {
     ) -> Result<Zone, ConfigError> {
         check_cylinders(config, free_cylinder)?;
         let lengths = config.sectors_per_track.by_surface(drive.surfaces)?;
+        // A skew in sectors needs a track length; the field's documentation names the first
+        // surface.
         let reference = lengths[0];
         let cylinders = config.last_cylinder - config.first_cylinder + 1;
         let tracks = ZoneTracks::new(&TracksConfig {
@@ -109,6 +111,8 @@ impl Zone {
                     track.sectors
                 )));
             }
+            // A shorter track is a full track whose missing sectors slip: the angles of the others
+            // stay.
             for (start, sectors) in [(0, skipped), (end, track.sectors - end)] {
                 if sectors > 0 {
                     all.push(SlipConfig::Run(track.start + start, sectors));
@@ -117,6 +121,8 @@ impl Zone {
             }
         }
         if excepted > 0 {
+            // `Slips` expects ascending runs, and the exceptions were added behind the configured
+            // slips.
             all.sort_unstable_by_key(|slip| slip.run());
         }
         let range = range.map_or(u64::MAX, |range| range.sectors);
@@ -128,6 +134,7 @@ impl Zone {
         if let Some(range) = self.range {
             let spare = range.sectors - range.lbns;
             let mut base = 0;
+            // Each range alone: spares of one cylinder cannot stand in for defects of another.
             while base < self.tracks.sectors() {
                 let slipped = self.slips.before(base + range.sectors) - self.slips.before(base);
                 if slipped > spare {
@@ -217,6 +224,7 @@ impl Zone {
     pub(super) fn offset_on(&self, sector: u64) -> Option<u64> {
         match self.remaps.replaced_by(sector) {
             Some(defect) => self.natural_offset(defect),
+            // A defective sector keeps its natural place on the track, but its LBN lives elsewhere.
             None if self.remaps.replacement(sector).is_some() => None,
             None => self.natural_offset(sector),
         }
@@ -247,6 +255,7 @@ impl Zone {
     /// LBN.
     #[inline]
     pub(super) fn remapped(&self, placed: &ZoneSector) -> Result<u64, u64> {
+        // Nearly all drive files have no remaps, and each transfer comes here.
         if self.remaps.is_empty() {
             return Err(u64::MAX);
         }
@@ -286,6 +295,8 @@ impl Zone {
     /// Returns the angle of the beginning of `sector`.
     #[inline]
     pub(super) fn angle(&self, sector: u64, track: &FoundTrack) -> Angle {
+        // An angle is a share of a revolution in 64 bits, so the wrap at 2^64 is the wrap at a
+        // whole revolution.
         let within = track.sector_angle.0.wrapping_mul(sector - track.start);
         Angle(
             self.origin
@@ -435,6 +446,7 @@ fn lbns_of(
                 format!("spares and dead space ({unused}) leave no sector of {total} sectors"),
             )
         })?;
+    // The sectors that shorten tracks need no spares, because they have no LBN to place elsewhere.
     let slipped = slips - excepted;
     if config.spares.saturating_add(in_ranges) < slipped {
         return Err(ConfigError::new(

@@ -63,6 +63,7 @@ impl Queueing {
 
     fn sent(&mut self) {
         self.with_device += 1;
+        // Once detected, queueing stays: `hw_tag` of 2.6.24 is never reset.
         self.detected |= self.with_device > Queueing::SHALLOW;
     }
 }
@@ -122,6 +123,7 @@ impl Cfq {
             let enough = if self.queues.busy() > 1 {
                 most
             } else {
+                // `4 * max_dispatch` in `cfq_dispatch_requests`: nobody else waits for the device.
                 most.saturating_mul(4)
             };
             if turn.in_flight >= enough || self.must_wait_for_synchronous(queue) {
@@ -130,6 +132,8 @@ impl Cfq {
             let sent = self.round(now, queue, most, requests);
             let turn = &self.queues[queue];
             let spent = !turn.synchronous && sent >= self.asynchronous_most(turn.level);
+            // The end of `__cfq_dispatch_requests`: an asynchronous queue has used up its number,
+            // and the idle class ends after each round. Without rivals the slice goes on.
             if self.queues.busy() > 1 && (idle_class || spent) {
                 self.slices.end(now, false, &mut self.queues);
             }
@@ -152,6 +156,8 @@ impl Cfq {
 
     /// Chooses up to `most` requests of one queue. Returns the number.
     fn round(&mut self, now: Time, queue: u32, most: u32, requests: &Requests) -> u32 {
+        // A request of the awaited process has come, or another reason to go on
+        // (`cfq_clear_cfqq_wait_request`).
         self.slices.stop_idling();
         let mut sent = 0;
         while sent < most {
@@ -208,6 +214,8 @@ impl Cfq {
     /// Chooses a request of another queue for another member, while a slice waits for its process
     /// at one member.
     fn aside(&mut self, context: &Context<'_>) -> Option<()> {
+        // The kernel has one such elevator for each disk. Above an array, the wait for one member
+        // should not keep the others idle.
         let held = self.slices.idles_at(&self.queues)?;
         let member = context.member_of(fullstroke_units::Lbn(held))?;
         let elsewhere = |queue: u32| {
@@ -230,7 +238,10 @@ impl Cfq {
     fn learn(&mut self, now: Time, place: RequestRecord, request: &Queued) {
         let idle = self.config.slice_idle;
         let habits = &mut self.queues.processes[place.process as usize].habits;
+        // Twice the wait at most (`cfq_update_io_thinktime`): one pause of minutes must not
+        // outweigh all short times.
         habits.note_think_time(now.since(habits.completed).min(idle * 2), self.clock);
+        // Before `moved`, which changes the place that the distance is measured from.
         habits.note_seek(habits.distance(request.extent));
         habits.moved(request.extent);
         let queue = &mut self.queues.all[place.queue as usize];
@@ -252,6 +263,8 @@ impl Elevator for Cfq {
         let queue = |request: &Queued| {
             (
                 request.synchronous,
+                // Asynchronous requests of all processes share a queue, so their process does not
+                // matter.
                 request.synchronous.then_some(request.process),
             )
         };
@@ -261,6 +274,8 @@ impl Elevator for Cfq {
     }
 
     fn add(&mut self, now: Time, slot: u32, requests: &Requests) {
+        // Timers that are due by now run first, as the kernel's would have run before the request
+        // came.
         self.slices.ring(now, &mut self.queues);
         let request = &requests[slot];
         let process = self.queues.process(now, request.process);
@@ -274,6 +289,8 @@ impl Elevator for Cfq {
         if self.queues.insert(slot, queue, request) {
             self.slices.enqueue(now, queue, &mut self.queues);
         }
+        // From the end of the last request, as `last_position`: the preemption asks whether the
+        // request is near (`cfq_should_preempt`).
         let distance = request.extent.start.0.abs_diff(self.here);
         self.learn(now, place, request);
         self.slices.arrived(now, queue, distance, &mut self.queues);
@@ -298,6 +315,8 @@ impl Elevator for Cfq {
         self.slices.ring(now, &mut self.queues);
         let queue = self.places[kept as usize].queue;
         if requests[gone].queued < requests[kept].queued {
+            // The joined request keeps the older place in the FIFO (`cfq_merged_requests`), so that
+            // a merge delays nobody.
             self.queues.inherit(kept, gone, queue);
         } else {
             self.queues.remove(gone, queue);
@@ -307,6 +326,8 @@ impl Elevator for Cfq {
     fn dispatch(&mut self, now: Time, context: &Context<'_>) -> Option<u32> {
         self.slices.ring(now, &mut self.queues);
         if self.list.is_empty() {
+            // The dispatch list is sorted from the place of the head (`elv_dispatch_sort`,
+            // `q->end_sector`).
             self.list.begin(self.here);
             self.fill(now, context.requests);
         }
@@ -334,6 +355,7 @@ impl Elevator for Cfq {
             "slot {slot} comes back, and no synchronous request is under way"
         );
         self.synchronous_in_flight -= u32::from(synchronous);
+        // Only synchronous requests show how long a process thinks between two requests.
         if synchronous {
             self.queues.processes[process as usize].habits.completed = now;
         }

@@ -106,6 +106,7 @@ impl Forest {
         let (mut parent, mut side, mut next) = (NONE, Side::Smaller, tree.root);
         while next != NONE {
             parent = next;
+            // Equal keys go to the larger side, so that they stand in order of insertion.
             side = if self.node(next).key <= key {
                 Side::Larger
             } else {
@@ -122,6 +123,8 @@ impl Forest {
             NONE => tree.root = slot,
             _ => self.nodes[parent as usize].children[side] = slot,
         }
+        // Rotations restore the heap order of the priorities, which keeps the expected depth at
+        // O(log n) for any order of insertion.
         while self.node(slot).parent != NONE && priority(slot) > priority(self.node(slot).parent) {
             self.raise(tree, slot);
         }
@@ -130,6 +133,8 @@ impl Forest {
 
     /// Removes `slot` from its tree, `tree`.
     pub fn remove(&mut self, tree: &mut SlotTree, slot: u32) {
+        // The node sinks until it has one child at most, and only then can it be cut out without a
+        // search.
         let single = loop {
             match self.node(slot).children.0 {
                 [NONE, only] | [only, NONE] => break only,
@@ -282,6 +287,7 @@ impl Forest {
 /// slots have equal priorities.
 #[inline]
 fn priority(slot: u32) -> u32 {
+    // The offset keeps slot 0 from the fixed point of the finaliser, which maps 0 to 0.
     let mut bits = slot.wrapping_add(0x9e37_79b9);
     bits = (bits ^ (bits >> 16)).wrapping_mul(0x85eb_ca6b);
     bits = (bits ^ (bits >> 13)).wrapping_mul(0xc2b2_ae35);
