@@ -74,6 +74,7 @@ impl Ranking {
         let mut header = vec!["", "mean ms"];
         header.extend(keys.iter().map(|key| short(key, &keys)));
         header.extend(parts.map(|(name, _)| name));
+        // One drive without power figures would make the sums incomparable.
         let counted = self
             .candidates
             .iter()
@@ -133,6 +134,8 @@ impl Ranking {
         let [best, next, ..] = self.candidates.as_slice() else {
             return None;
         };
+        // The load first: a response time of an array that does not keep up depends on the length
+        // of the run.
         if let Some(verdict) = self.verdict_of_load(best, next) {
             return Some(verdict);
         }
@@ -164,11 +167,13 @@ impl Ranking {
         let Some(difference) = difference else {
             return (!equal.is_empty()).then(|| format!("{head}."));
         };
+        // Times that leave out lost requests cannot be compared with times of all requests.
         if best.complete && !next.complete {
             return Some(format!("{head}; no other candidate served every request."));
         }
         let direction = if self.more_is_better { "more" } else { "less" };
         let share = match next.value {
+            // No share of nothing.
             0.0 => String::new(),
             value => format!(" ({:.1} %)", 100.0 * (difference.value / value).abs()),
         };
@@ -327,6 +332,7 @@ impl Ranking {
                     .difference_to_best
                     .map(|difference| difference.significance)
             };
+            // Marks are explained only if a row of the table shows them.
             let unequal = self
                 .candidates
                 .iter()
@@ -456,6 +462,7 @@ fn difference(ranked: &Ranked) -> String {
     if difference.value.is_nan() {
         return "-".to_owned();
     }
+    // Before the sign: a difference of exactly 0 has none.
     if ranked.equal_to_best {
         return "equal".to_owned();
     }

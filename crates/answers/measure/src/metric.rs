@@ -453,6 +453,7 @@ impl Metric {
     /// Names the nearest metric.
     pub fn parse(name: &str) -> Result<Metric, UnknownMetric> {
         let all = Metric::all();
+        // First, because the name of a workload may itself be the name of a metric.
         if let Some(metric) = of_workload(name) {
             return Ok(metric);
         }
@@ -548,7 +549,9 @@ impl Metric {
             .iter()
             .find_map(|(statistic, _)| name.strip_suffix(&format!(".{statistic}")));
         let named = named.unwrap_or(&name);
+        // The parts are called `time_ms.queue`: their unit stands in front of the dot.
         let part = matches!(self.0, MetricKind::Part(_));
+        // `..._ms_max` and `..._share_max` have the unit in front of the ending of the statistic.
         let ends = |end: &str| named.ends_with(end) || named.contains(&format!("{end}_m"));
         if part {
             "ms"
@@ -713,6 +716,7 @@ impl Metric {
                 .kinds
                 .operations
                 .of(operation)
+                // As for classes: no operation of the kind is a rate of 0, not an unknown rate.
                 .map_or(0.0, OPERATION[number].1),
             MetricKind::ReadWriteRatio => report.shares.read_write_ratio,
             MetricKind::Process(process) => PROCESSES[process].1(report),
@@ -831,6 +835,7 @@ impl Metric {
         let requests = self.requests(report)?.max(1) as f64;
         let needed = match self.quantile() {
             Some(quantile) => REQUESTS_FOR_INTERVAL / (1.0 - quantile),
+            // A mean needs as many requests as a median, which has half of them beyond.
             None => REQUESTS_FOR_INTERVAL * 2.0,
         };
         Some((needed / requests).max(1.0))
@@ -875,11 +880,15 @@ impl Metric {
         };
         let requests = batch.both().requests as f64;
         let parts =
+            // Integers until here: the sum of nanoseconds does not depend on the order of the
+            // requests.
             |range: std::ops::Range<usize>| batch.parts[range].iter().sum::<u128>() as f64 / 1e6;
         match self.0 {
             MetricKind::Time(Quantity::Response, _) => {
                 (batch.both().response as f64 / 1e6, requests)
             }
+            // A drive works on a request in the last four parts: overhead, seek, rotation and
+            // transfer.
             MetricKind::Time(Quantity::Service, _) => (parts(2..6), requests),
             MetricKind::Time(Quantity::Queue, _) => (parts(0..1), requests),
             MetricKind::ClassTime(class, _) => time_sums(&of(Some(class))),
@@ -973,6 +982,7 @@ fn of_workload(name: &str) -> Option<Metric> {
         "mb_per_s" => OfWorkload::Rate(Unit::Megabytes),
         time => OfWorkload::Response(statistic(time.strip_prefix("response_ms.")?)?),
     };
+    // Metrics are copied everywhere, so the name is kept for the life of the process.
     Some(Metric(MetricKind::Workload(kept(workload), of)))
 }
 

@@ -22,6 +22,8 @@ pub fn table<'a>(header: impl IntoIterator<Item = &'a str>, texts: &[usize]) -> 
     let mut table = Table::new();
     let line = LineStyle::none().fill('─').junction('─');
     table.load_style(presets::NOTHING.header_separator(line));
+    // The table must not depend on the terminal: the output folds a table that is too wide
+    // (`fold.rs` of the command line).
     table.set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(header.into_iter().map(Cell::new).collect::<Vec<_>>());
     for (index, column) in table.column_iter_mut().enumerate() {
@@ -66,6 +68,7 @@ pub fn p99_in_words(report: &Report) -> Option<String> {
         None => String::new(),
     };
     let short = match (&report.times.response_p99_ci95_half_width, report.grows()) {
+        // Response times that grow with the run never get an interval, however long the run is.
         (None, false) if factor > 1.0 => format!(
             "; the run is too short for an interval by a factor of {}",
             factor_in_words(factor)
@@ -83,6 +86,7 @@ pub fn p99_in_words(report: &Report) -> Option<String> {
 /// Returns a factor, rounded up to a whole number.
 pub fn factor_in_words(factor: f64) -> String {
     match factor.ceil() {
+        // Three significant digits would print 3 as 3.00.
         whole if whole < 1000.0 => format!("{whole:.0}"),
         large => number(large),
     }
@@ -114,6 +118,7 @@ impl fmt::Display for Report {
         if !self.sources.workloads.is_empty() {
             let each = workloads(&self.sources.workloads).trim_fmt();
             writeln!(f, "\n{each}")?;
+            // One explanation of the star is enough for a report.
             if each.contains('*') && !times.contains('*') {
                 writeln!(f, "{STAR}")?;
             }
@@ -124,6 +129,7 @@ impl fmt::Display for Report {
         if !self.shares.groups.is_empty() {
             writeln!(f, "\n{}", groups(&self.shares.groups).trim_fmt())?;
         }
+        // Groups of one process each say the same as the table of processes.
         if self.shares.processes.len() > self.shares.groups.len() {
             write_processes(self, f)?;
         }
@@ -275,6 +281,7 @@ fn write_load(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             "The drives do not keep up with bursts: up to {} requests wait at once; {}.",
             backlog.outstanding_max,
             match backlog.outstanding_at_last_arrival {
+                // A tenth of the peak at the last arrival: the load ended within a burst.
                 left if 10 * left > backlog.outstanding_max => {
                     format!(
                         "the last was worked off {} s after the last arrival",
@@ -344,6 +351,7 @@ fn times(report: &Report) -> Table {
 }
 
 fn parts(report: &Report) -> Table {
+    // Of the tails in the report the text has room for one column.
     let slowest = report.times.slowest.iter().find(|one| one.share == 0.01);
     let mut header = vec!["where the time went", "mean ms", "share"];
     header.extend(slowest.map(|_| "slowest 1 %, ms"));
@@ -369,6 +377,8 @@ fn write_energy(report: &Report, f: &mut fmt::Formatter<'_>, energy: &EnergyRepo
         j_per_io,
         ..
     } = energy;
+    // Flash devices and drives without `[power]` have no energy, and the sum must not seem to cover
+    // them.
     let of = if *drives == report.array.members.len() as u64 {
         "all".to_owned()
     } else {
@@ -707,6 +717,7 @@ fn unheld(layer: &LayerReport) -> Vec<String> {
             "scrub_passes",
         ]
         .into_iter()
+        // A layer has only the readings of its opportunities.
         .all(|done| read(done).is_none_or(|value| value == 0.0))
     {
         words.push(format!(
@@ -731,6 +742,7 @@ fn layers(layers: &[LayerReport]) -> Table {
     let mut table = table(["layer", "reading", "value"], &[0, 1]);
     for layer in layers {
         for (index, reading) in layer.readings.iter().enumerate() {
+            // A repeated name would hide where the next layer begins.
             let name = if index == 0 { layer.layer.as_str() } else { "" };
             table.add_row([name, reading.name, &number(reading.value)]);
         }

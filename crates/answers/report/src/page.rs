@@ -70,6 +70,8 @@ pub fn page(answer: &CommandAnswer<'_>, source: &AnswerSource) -> String {
     let mut page = String::new();
     for charts in ROOMS_FOR_CHARTS {
         page = within(answer, source, LengthLimits::new(charts));
+        // The lengths are estimates, because charts are added whole. A page that became too long is
+        // made again with fewer charts.
         if page.len() + FOR_THE_END / 2 <= BYTES_MAX {
             break;
         }
@@ -110,6 +112,8 @@ fn within(answer: &CommandAnswer<'_>, source: &AnswerSource, limits: LengthLimit
             });
         });
         page.within("body", &[], |page| {
+            // In the body and before any chart, because each chart refers to the patterns by their
+            // ids.
             page.code(include_str!("patterns.svg"));
             page.within("main", &[], |page| {
                 page.element("h1", &[], &title);
@@ -286,6 +290,8 @@ fn measured(page: &mut Markup, shown: &[CandidateReport<'_>], limits: LengthLimi
         .filter_map(CandidateReport::report)
         .any(|report| report.over_time.timeline.is_some())
     {
+        // The charts share the room that the page has left here, so that the first candidates keep
+        // theirs.
         let own = CandidateCharts::new(shown, limits.charts.saturating_sub(page.len()));
         section(page, "latency", "Response times", |page| {
             latency(page, shown, &own)

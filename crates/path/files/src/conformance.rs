@@ -36,6 +36,7 @@ fn kinds() -> Vec<(&'static str, Value)> {
     let named = REGISTRY
         .iter()
         .map(|entry| entry.name)
+        // `raw` has no names, and a pool places pages at each write.
         .filter(|&name| name != "raw" && name != "zfs");
     named
         .map(|name| (name, json!({})))
@@ -102,6 +103,8 @@ fn step() -> impl Strategy<Value = FileStep> {
     prop_oneof![
         4 => place().prop_map(|(directory, name)| FileStep::Create { directory, name }),
         1 => place().prop_map(|(directory, name)| FileStep::MakeDirectory { directory, name }),
+        // The ranges reach direct, indirect, double and triple indirect blocks of ext2, with 12 and
+        // then 1024 pointers.
         3 => (0usize..12, prop_oneof![0u64..40, 900u64..1400, 200_000u64..1_500_000], 1u64..60)
             .prop_map(|(file, page, pages)| FileStep::Write { file, page, pages }),
         5 => (0usize..12, 1u64..400).prop_map(|(file, pages)| FileStep::Append { file, pages }),
@@ -313,6 +316,7 @@ impl FileSystemTrial {
         let Some(file) = self.file(file) else { return };
         let length = self.system.attributes(file).unwrap().bytes.0;
         let offset = page.map_or(length, |page| page * PAGE_BYTES);
+        // No whole page, so that the end of a file lies within one.
         let bytes = pages * PAGE_BYTES - 1000;
         let caller = self.caller();
         match self
@@ -432,6 +436,7 @@ impl FileSystemTrial {
         let Some(file) = self.file(file) else { return };
         let mut plan = SyncPlan::default();
         self.write_back(file);
+        // The pages touched by the write-back count before the fsync releases any.
         self.take_held();
         self.system
             .fsync(self.caller(), file, &mut plan, &mut self.touches)
@@ -547,6 +552,7 @@ impl FileSystemTrial {
     fn clear(&mut self) {
         while !self.names.is_empty() {
             let names: Vec<_> = self.names.keys().cloned().collect();
+            // A name may be that of a directory with entries, so several passes are needed.
             for (directory, name) in names.into_iter().rev() {
                 if self.directories.contains(&directory) {
                     self.remove_name(directory, &name);
@@ -728,6 +734,7 @@ fn what_is_not_there_is_named() {
             matches!(written, Err(FileError::IsADirectory(_))),
             "{written:?}"
         );
+        // `NAME_MAX` is 255 bytes (`include/uapi/linux/limits.h`).
         for bad in ["", ".", "..", "a/b", &"x".repeat(256)] {
             let made = trial.system.create(caller, root, bad, touches);
             assert!(matches!(made, Err(FileError::BadName(_))), "{made:?}");

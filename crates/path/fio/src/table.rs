@@ -582,6 +582,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
         "the job would only read; write rw=read or rw=randread",
     ),
     refused(&["opendir", "file_append"], &["0", "1"], "every job works on one volume"),
+    // Refused rather than ignored: a job that seems to run and does no I/O would mislead.
     refused(&["create_only"], ZERO, "there would be no I/O"),
     refused(
         &["bs_unaligned", "blocksize_unaligned", "bs_is_seq_rand"],

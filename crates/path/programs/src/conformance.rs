@@ -80,6 +80,7 @@ impl PlainHost {
             let next = processes
                 .iter_mut()
                 .filter(ready)
+                // The process that goes on earliest.
                 .min_by_key(|process| process.at);
             let Some(now) = next.map(|process| process.at) else {
                 break;
@@ -98,6 +99,8 @@ impl PlainHost {
             };
             let next = program.next(turn);
             let woken = std::mem::take(&mut processes[index].woken);
+            // A process that was woken and waits again has changed nothing, and must not wake the
+            // others: they would wake each other for ever.
             let goes_on = !woken || next != ProgramAction::Wait;
             match next {
                 ProgramAction::Call(call) => {

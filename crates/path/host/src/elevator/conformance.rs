@@ -29,6 +29,8 @@ fn every() -> impl Iterator<Item = &'static PolicyEntry<ElevatorBuilder>> {
 
 fn classes() -> impl Strategy<Value = PriorityClass> {
     use PriorityClass::{BestEffort, Idle, RealTime};
+    // Mostly best-effort, as processes are: a real-time process alone would keep all others
+    // waiting.
     prop::sample::select(vec![RealTime, BestEffort, BestEffort, BestEffort, Idle])
 }
 
@@ -88,6 +90,8 @@ fn numbered(mut processes: Vec<LoopProcess>) -> Vec<LoopProcess> {
 type Coverage = BTreeMap<(Operation, u64), i64>;
 
 fn cover(coverage: &mut Coverage, operation: Operation, start: u64, sectors: u64) {
+    // Merges and splits change requests but not the sectors, and differences at the ends take one
+    // entry for each end.
     *coverage.entry((operation, start)).or_default() += 1;
     *coverage.entry((operation, start + sectors)).or_default() -= 1;
 }
@@ -210,6 +214,8 @@ fn no_request_starves_where_the_elevator_promises_it() {
         synchronous: false,
         ..victim
     };
+    // The longest expiry is 5 s (`write_expire`, `block/mq-deadline.c`), so that a minute leaves no
+    // doubt.
     let end = Time::from_nanos(60_000_000_000);
     for entry in every().filter(|entry| !build(entry, "{}", 1).may_starve()) {
         for hostile in [hostile_readers(), hostile_writers()] {

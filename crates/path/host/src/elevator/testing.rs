@@ -92,6 +92,7 @@ impl Default for LoopProcess {
 impl LoopProcess {
     pub(crate) fn extent(&self, number: u32) -> Extent {
         if self.operation == Operation::Flush {
+            // A flush has no address.
             return Extent::default();
         }
         let offset = match self.span {
@@ -132,6 +133,8 @@ impl LoopProcess {
 }
 
 fn scramble(number: u64) -> u64 {
+    // splitmix64 (Steele, Lea, Flood, 2014): scattered places without a state that the order of
+    // calls would change.
     let mut bits = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -393,6 +396,8 @@ impl ElevatorBench {
             if now == Time::NEVER || now > end || self.awaited.is_some_and(served) {
                 break;
             }
+            // One event at a time, in a fixed order among events of one instant, so that a run
+            // repeats.
             if arrival == now {
                 self.submit(now, &mut out);
             } else if wake == now {
@@ -409,6 +414,7 @@ impl ElevatorBench {
             }
             self.collect(now, &mut out);
         }
+        // A run that was cut off may leave requests behind.
         if end == Time::NEVER {
             assert_eq!(
                 self.layer.gauge().queue_length,

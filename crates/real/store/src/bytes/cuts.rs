@@ -69,6 +69,7 @@ impl SharedMedium {
             Some(left) => {
                 *left -= 1;
                 if *left == 0 {
+                    // By half, because a torn write is neither old nor new as a whole.
                     (sectors / 2, cut())
                 } else {
                     (sectors, Ok(()))
@@ -279,6 +280,7 @@ fn a_change_cut_at_any_point_leaves_old_or_new_sectors_and_sound_redundancy() {
             mortal.disturb(disturbance);
             for round in 0..12 {
                 let extent = mortal.some_extent();
+                // Until a change goes through: then every point of it has been cut.
                 for changes in 0.. {
                     let (lived, new) = mortal.change(extent, round % 4 == 3, Some(changes));
                     mortal.open();
@@ -339,6 +341,8 @@ fn without_the_journal_a_cut_damages_what_nobody_wrote() {
     ] {
         let sample = crate::bytes::samples::sample(name);
         let mut mortal = Mortal::new(sample);
+        // The last disturbance without a refill: with missing members a cut write damages data that
+        // nobody wrote, and the journal protects such data.
         let degraded = disturbances(sample)
             .iter()
             .rfind(|all| all.iter().all(|(_, refill)| refill.is_none()));

@@ -113,6 +113,7 @@ impl FaultyDisk {
         for lbn in extent.start.0..extent.start.0 + made {
             let mut before = [0; 512];
             self.now.read(lbn * 512, &mut before).unwrap();
+            // The first version since the last sync: later ones were never durable.
             self.durable.entry(lbn).or_insert(before);
             self.bad.remove(&lbn);
         }
@@ -140,6 +141,7 @@ impl Device for Faulty {
         let disk = self.1.lock().unwrap();
         let (first, end) = (at / 512, (at + into.len() as u64) / 512);
         if disk.dead || disk.bad.range(first..end).next().is_some() {
+            // A failed read may leave anything in the buffer, and nobody may use it.
             into.fill(0xEE);
             return broken();
         }
@@ -163,6 +165,7 @@ impl Device for Faulty {
     /// Replaces the disk with a sound empty one.
     fn clear(&self) -> io::Result<()> {
         let mut disk = self.1.lock().unwrap();
+        // The new disk goes on with the random numbers, so that a seed repeats the whole trial.
         let random = disk.random.clone();
         *disk = FaultyDisk::new(disk.now.bytes(), random);
         Ok(())
@@ -219,6 +222,7 @@ struct FaultTrial {
 }
 
 fn content(lbn: u64, version: u64) -> Vec<u8> {
+    // Every fifth version is zeros, so that zeroing requests have contents that the model knows.
     if version.is_multiple_of(5) {
         vec![0; 512]
     } else {
@@ -361,6 +365,8 @@ impl FaultTrial {
                 "{}: LBN {lbn} holds {held:?}, none of {may:?}",
                 self.what()
             );
+            // Until the store has mended a refused write, another read may still find the other
+            // version.
             if settled {
                 self.may[lbn as usize] = found.into_iter().collect();
             }
@@ -488,6 +494,7 @@ impl FaultTrial {
             .map(|member| path(&member.member))
             .collect::<Vec<_>>()
         {
+            // The disk may fail again at once; the trial goes on with what is left.
             let _ = self.store().restore_member(&member);
         }
         let empty = self
