@@ -232,6 +232,7 @@ impl<'a> Tuner<'a> {
     /// Adds a point to the race. Returns true if the point is new and possible.
     fn join(&mut self, point: Point) -> bool {
         let joins =
+            // Known first: the question whether a point is possible builds a stack.
             self.known.insert(point.clone()) && (self.is_possible)(&self.space.assignments(&point));
         if joins {
             let number = self.race.join();
@@ -254,6 +255,7 @@ impl<'a> Tuner<'a> {
     /// Judges the values. Returns `false` if the search is over.
     pub fn judge(&mut self) -> bool {
         self.race.judge();
+        // Neighbours join only once the leader is settled: an early leader is often chance.
         let goes_on = !self.race.is_settled() || self.neighbours_join();
         goes_on || (self.race.running() > self.enough && self.race.advance())
     }
@@ -345,6 +347,8 @@ impl TuneSearch {
                 false
             }
         };
+        // A stream of its own, so that the sample does not depend on the random numbers of the
+        // runs.
         let random = &mut seed.stream("tune");
         let mut tuner = Tuner::new(space, rules, self.sample, random, Box::new(is_possible));
         tuner.enough = self.end.left;
@@ -365,6 +369,7 @@ impl TuneSearch {
                     let report = &ran.measured.report;
                     requests += report.arrived.requests;
                     values.push(self.value(report));
+                    // Windows of a trace are runs that nobody else asks for.
                     if *batch < kept.seeds && !batches.are_windows() {
                         kept.keep(ran);
                     }
@@ -382,6 +387,7 @@ impl TuneSearch {
                 break;
             }
         }
+        // Every value was NaN: no candidate served every request.
         if tuner.race().leader().is_none() {
             return Err(LabError::NothingMeasured { by: self.by.name() });
         }
@@ -445,6 +451,8 @@ impl TuneSearch {
             .map(|recipe| recipe.candidate().map(stopped_by))
             .collect::<Result<_, _>>()?;
         let ran = run_all(&candidates, self.jobs, &|_| {})?;
+        // The hours of a rebuild or scrub are estimated from windows that a race over short parts
+        // does not have.
         let is_long = |ran: &RunResult| {
             let rebuild = ran.measured.report.array.rebuild.as_ref();
             self.by.name().starts_with("rebuild.")
@@ -454,6 +462,7 @@ impl TuneSearch {
             return Err(LabError::BehindTheLoad { by: self.by.name() });
         }
         if let Some(first) = ran.first() {
+            // Names of programs and workloads are known only from a run, and one run tells for all.
             self.by.check(&[&first.measured.report])?;
         }
         Ok(ran)
@@ -482,6 +491,7 @@ fn possible(recipe: &Recipe, space: &Space) -> Result<Recipe, LabError> {
     let able = (0..space.points().min(LOOKED_AT_MAX))
         .map(at)
         .find(|recipe| recipe.candidate().is_ok());
+    // Without a possible point, the error of the first says why.
     able.map_or_else(|| at(0).candidate().map(|_| at(0)), Ok)
 }
 
@@ -636,6 +646,8 @@ impl Tuned {
     /// Returns true if a run of the whole load takes no more than `WHOLE_COST_MAX` times the runs
     /// of the race.
     fn can_afford_whole_load(&self) -> bool {
+        // The whole trace is as long as all its windows together; with seeds each part is a whole
+        // run.
         let runs = if self.batches_are == "trace" {
             self.batches
         } else {

@@ -70,6 +70,7 @@ impl MetricsServer {
 
 impl HttpPages for Metrics {
     fn page(&self, path: &str) -> Response {
+        // `/events` never ends and is served by `takes`.
         if path == "/metrics" {
             self.numbers()
         } else {
@@ -139,6 +140,8 @@ fn render(status: &ServerStatus) -> String {
         FamilyKind::Gauge,
         "1, with the version of the server.",
     )
+    // By the convention for build information in Prometheus: the value is 1, and the labels say the
+    // rest.
     .sample(&[("version", &status.version)], 1u64);
     page.family(
         "fullstroke_uptime_seconds",
@@ -225,6 +228,8 @@ fn gears(page: &mut MetricsPage, status: &ServerStatus) {
                 ("volume", geared.volume.as_str()),
                 ("gear", gear.name()),
             ];
+            // All states have a sample, so that a query finds the end of a state and not only its
+            // beginning.
             family.sample(&labels, u64::from(geared.gear == gear.name()));
         }
     }
@@ -369,6 +374,7 @@ fn lateness(page: &mut MetricsPage, status: &ServerStatus) {
             (0.99, late.p99_us / 1e6),
             (0.999, late.p999_us / 1e6),
         ];
+        // Prometheus wants the sum in seconds; the status has the mean.
         let sum = late.mean_us * late.count as f64 / 1e6;
         family.summary(&[("export", &export.name)], &quantiles, sum, late.count);
     }

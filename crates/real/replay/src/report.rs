@@ -201,6 +201,7 @@ impl ReplayReport {
         match options.rules.pace {
             ReplayPace::Timing => self.judge_timing(options, &mut lacks),
             ReplayPace::Load => self.judge_load(options, &mut lacks),
+            // Flaws below would not matter either: there is no promise that they could break.
             ReplayPace::AsFast | ReplayPace::Closed => {
                 let says =
                     "by order alone: the times and the load of the trace are not replayed, so response times belong to another load"
@@ -267,6 +268,8 @@ impl ReplayReport {
                 format!("99 of 100 within {:.1} us", self.issue_error_us.p99),
             ),
             (
+                // The drift over the whole replay, because a small growth a second adds up to
+                // minutes in a trace of days.
                 drift_us.abs() > bound_us,
                 format!("drift of {drift_us:.0} us"),
             ),
@@ -288,6 +291,8 @@ impl ReplayReport {
 
     fn judge_load(&self, options: &ReplayOptions, lacks: &mut Vec<String>) {
         let Some(outstanding) = &self.outstanding else {
+            // A trace without completions has no load to keep; `prepared.rs` refuses this pace for
+            // such a trace.
             return;
         };
         if outstanding.error_mean > options.error_share_max * outstanding.trace_mean {
@@ -305,6 +310,7 @@ impl ReplayReport {
         let shown = |point: &&GapShare| {
             SHOWN_SHARES
                 .iter()
+                // The shares are decimal fractions, which binary numbers do not hold exactly.
                 .any(|share| (share - point.share).abs() < 1e-9)
         };
         let points: Vec<&GapShare> = self.gaps.iter().filter(shown).collect();
@@ -370,6 +376,7 @@ impl ReplayReport {
             )
         };
         spread(f, "issue error us", &self.issue_error_us)?;
+        // Threads that wait have no submission apart from the call itself.
         if self.threads.is_none() {
             spread(f, "submission us", &self.submission_us)?;
         }

@@ -58,6 +58,7 @@ impl<M: Member> MemberArray<M> {
     /// Makes the scratch buffer long enough for the plan. Its content does not matter.
     pub(crate) fn make_room(&mut self) {
         let bytes = self.plan.scratch().bytes().0 as usize;
+        // The buffer only grows, so that a steady load allocates nothing.
         if self.scratch.len() < bytes {
             self.scratch.resize(bytes, 0);
         }
@@ -143,6 +144,8 @@ impl<M: Member> MemberArray<M> {
         }
         read_pieces(plan, plan.pieces(), members, &mut buffers, media)?;
         buffers.run_steps(plan);
+        // Members that are volumes get the pieces of each write together, so that a whole row below
+        // stays a whole row.
         if *nested {
             return gathered.write(plan, &buffers, members, media);
         }
@@ -238,6 +241,7 @@ impl<M: Member> MemberArray<M> {
     }
 
     fn write_zeros(&mut self, extent: Extent, media: &mut Media) -> Result<(), StoreError> {
+        // Zeros in pieces: a request for terabytes of zeros must not need as much memory.
         let zeros = [0; ZEROS];
         let (mut at, end) = (extent.start, extent.end());
         while at < end {
@@ -267,6 +271,7 @@ impl<M: Member> MemberArray<M> {
                 self.zero_wholly(whole, true, media)
             };
         }
+        // Copies must stay equal, as the members of a row must.
         if self.layout.is_redundant() {
             return self.zero_wholly(extent, true, media);
         }
@@ -308,6 +313,8 @@ impl<M: Member> MemberArray<M> {
                 BufferPlace::Scratch(_) => None,
             })
             .collect();
+        // A plan names pieces by member; the visitor wants them in the order of the volume's
+        // addresses.
         pieces.sort_unstable_by_key(|&(at, ..)| at);
         let mut at = extent.start;
         for (offset, member, piece) in pieces {
@@ -377,6 +384,8 @@ fn carry_out_strands<M: Member>(
     let mut result = Ok(());
     for (index, strand) in plan.strands().iter().enumerate() {
         let end = strand.second_phase().end;
+        // Pieces and bands stand in the order of the strands (see `Plan`), so that each strand
+        // takes a run from the front.
         let (own, rest) =
             pieces.split_at(pieces.partition_point(|piece| (piece.io as usize) < end));
         let (own_bands, later) =

@@ -105,6 +105,8 @@ impl Life {
             .collect();
         let places = StorePlaces::of(root.capacity(), states::any_parity(&root));
         let most = drives.iter().map(MemberRecord::bytes).max().unwrap_or(0) + label::BYTES;
+        // One device more: the store's own, with records and journal, which loses power like the
+        // others.
         let (mut devices, power) = simulated(drives.len() + 1, most.max(places.bytes()) as usize);
         let own = devices.pop().unwrap();
         let members = drives.into_iter().map(|drive| drive.path).zip(devices);
@@ -143,6 +145,7 @@ impl Life {
             opening,
         )?;
         self.tally.replayed += report.replayed_changes;
+        // `take_one_away` takes members only where nothing is at risk.
         assert_eq!(report.regions_at_risk, 0, "{}", self.sample.name);
         Ok(store)
     }
@@ -159,6 +162,7 @@ impl Life {
             };
             self.power.0.store(left, SeqCst);
             match self.open() {
+                // An opening may end well although power failed at its last write.
                 Ok(store) if !self.power.is_off() => break store,
                 Ok(_) => self.tally.while_opened += 1,
                 Err(error) => {
@@ -211,6 +215,7 @@ impl Life {
             0..55 => self.write(store)?,
             55..70 => {
                 self.done(store.sync())?;
+                // The answer of a sync counts only if power lasted to its end.
                 if !self.power.is_off() {
                     self.model.flushed();
                 }
@@ -247,6 +252,7 @@ impl Life {
             return self.done(store.write_zeroes(extent.start, extent.sectors, true));
         }
         self.tag += 1;
+        // The place is part of the content, so that a sector at a wrong place is found.
         fill(&mut bytes, self.tag << 20 | start);
         self.model.write(start, &bytes);
         self.done(store.write(extent.start, &bytes))
@@ -309,6 +315,7 @@ impl Life {
                 Some(Gear::Low) => _ = store.begin_shift(&volume, Gear::Rising),
                 _ => self.done(store.settle(&volume))?,
             }
+            // The shift goes on in a later step.
             if store.gear(&volume) != Some(Gear::High) {
                 return Ok(());
             }
@@ -346,6 +353,8 @@ impl Life {
     /// lacked a member already.
     fn take_one_away(&mut self, parity: bool) {
         let own = Arc::clone(&self.shelf.own) as Arc<dyn Device>;
+        // From the device and not from the store: only the durable records count after a loss of
+        // power.
         let Ok(Some(kept)) = StoredDescription::read(own) else {
             return;
         };
@@ -364,6 +373,7 @@ impl Life {
         let survived = volumes && out.len() < self.sample.tolerance;
         if safe && survived && self.random.below(3) == 0 {
             let gone = &alive[self.random.below(alive.len() as u64) as usize].path;
+            // Emptied as well, so that nothing on it can be used by mistake.
             self.shelf.members[gone].clear_unpowered();
             self.shelf.gone.insert(gone.clone());
             self.tally.missing += 1;
@@ -391,6 +401,8 @@ fn live_with(
     let mut all_wrong = 0;
     for _ in 0..losses {
         if left_out == OmittedPiece::Journal {
+            // For each life of the store again, because the store switches the journal on where a
+            // member is missing.
             store.journalled = false;
         }
         let (next, wrong) = life.until_power_fails(store);

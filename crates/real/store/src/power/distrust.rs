@@ -99,6 +99,8 @@ fn a_member_that_was_rolled_back_by_one_assembly_or_more_is_out_of_date() {
                 let (array, devices, _) = made(layout, members, 0);
                 array.stop().unwrap();
                 write_all(&devices, 1, stopped_before);
+                // Another member each time, because the first member has a part of its own in some
+                // layouts.
                 let slot = (assemblies as usize) % members;
                 let backup = devices[slot].backup();
                 let mut expected = Vec::new();
@@ -124,6 +126,8 @@ fn members_that_were_rolled_back_together_are_what_they_were() {
         array.stop().unwrap();
         let expected = write_all(&devices, 1, true);
         let backups = backups(&devices);
+        // A session between, so that the rolled-back superblocks differ from the latest ones on
+        // every member.
         write_all(&devices, 2, false);
         for (device, backup) in devices.iter().zip(&backups) {
             device.restore(backup);
@@ -171,6 +175,8 @@ fn a_member_that_stood_in_the_low_gear_and_was_rolled_back_is_out_of_date() {
     while array.advance_maintenance(&mut worker).unwrap() {}
     assert!(array.is_in_standby(3));
     drop(array);
+    // The device as it is in standby: its old event count is right there, unlike that of the
+    // restored one.
     let standing = devices[3].backup();
     devices[3].restore(&backup);
     let why = missing(&devices, "paraid");
@@ -214,6 +220,7 @@ fn an_assembly_that_is_interrupted_leaves_no_member_behind() {
                 device.restore(before);
             }
             let mut was_cut = false;
+            // Twice: the second assembly meets what the first one left half done.
             for supply in [cut, random.below(1 + cut as u64) as i64] {
                 devices[0].power.0.store(supply, Ordering::SeqCst);
                 let result = assemble(&dynamic(&devices), false);
@@ -231,6 +238,8 @@ fn an_assembly_that_is_interrupted_leaves_no_member_behind() {
             };
             assert!(report.newly_failed.is_empty(), "{layout}, {cut}");
             assert!(content(&array, &mut RequestScratch::one_by_one()) == expected);
+            // The assembly needed fewer writes than were allowed, so every earlier point has been
+            // cut.
             if !was_cut {
                 break;
             }
@@ -273,6 +282,7 @@ fn a_member_that_was_cut_or_written_over_is_not_taken_for_whole() {
                 why.contains("`device 1`") && why.contains(expected),
                 "{layout}, {expected}: {why}"
             );
+            // A device of another size cannot be added again to the slot.
             if devices[1].bytes() == size {
                 goes_on_without((layout, survives), &devices, 1, &bytes);
             }
@@ -321,6 +331,7 @@ fn write_version_1(device: &Simulated, events: [u64; 2]) {
     let found = superblock::read(device).unwrap().unwrap().superblock;
     for (copy, events) in events.into_iter().enumerate() {
         let mut old = found.clone();
+        // Version 1 has neither, and the reader must take their absence for age and not for damage.
         old.own = None;
         (old.roster.stamp, old.roster.events) = (None, events);
         superblock::COPIES
@@ -347,6 +358,7 @@ fn arrays_of_version_1_are_assembled_and_a_member_that_may_be_behind_is_named() 
         for (device, backup) in devices.iter().zip(&backups) {
             device.restore(backup);
         }
+        // One copy is ahead of the other, as after a write of superblocks that power cut.
         write_version_1(&devices[1], [20, 19]);
         let why = missing(&devices, layout);
         assert!(why.contains("`device 1` is out of date"), "{why}");
@@ -374,6 +386,8 @@ fn an_array_of_too_many_members_is_refused_before_anything_is_written() {
         }
         let before = all_bytes(&devices);
         let mut design = design(layout, 4096, JournalPolicy::None);
+        // Force lifts the checks of contents, so that the limit of members is the only reason left
+        // to refuse.
         design.force = true;
         let error = create(&design, &dynamic(&devices)).unwrap_err().to_string();
         assert!(
@@ -398,6 +412,7 @@ fn a_spare_that_an_array_has_no_use_for_is_not_written_to() {
 
 #[test]
 fn a_device_that_holds_anything_is_taken_only_by_force() {
+    // The first and the last byte, and places that no signature of a known owner uses.
     for at in [0, 512, 100_000, 700_000, (1300 << 10) - 1] {
         let (devices, _) = simulated(2, 1300 << 10);
         devices[1].scribble(at, &[1]);
@@ -442,6 +457,8 @@ fn a_device_that_is_no_member_counts_as_missing_where_members_may_be_missing() {
         let (_, of_another, _) = made("raid1", 2, 0);
         let (blank, _) = simulated(1, 1300 << 10);
         let (with_ext, _) = simulated(1, 1300 << 10);
+        // `s_magic` of ext2: byte 56 of the superblock, which begins at byte 1024
+        // (`fs/ext2/ext2.h`).
         with_ext[0].scribble(1080, &[0x53, 0xEF]);
         let strangers = [
             (&blank[0], "found no superblock"),
@@ -532,11 +549,13 @@ fn a_flush_fails_once_after_data_were_lost() {
         array.flush().unwrap();
         array.write(&mut worker, 0, &bytes).unwrap();
         let data = array.facts.data_at as usize / 512;
+        // The last holders of the data.
         for device in &devices[failures..] {
             (data..data + 64).for_each(|sector| device.corrupt_sector(sector));
         }
         let read = array.read(&mut worker, 0, &mut vec![0; bytes.len()]);
         assert!(matches!(read, Err(ArrayError::Device { .. })), "{layout}");
+        // As `fsync` does since Linux 4.13: an error is reported once to each opening (`errseq_t`).
         let flushed = array.flush();
         assert!(
             matches!(flushed, Err(ArrayError::LostBefore)),
