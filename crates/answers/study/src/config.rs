@@ -392,6 +392,7 @@ impl StudyConfig {
         let mut bare = self.clone();
         (bare.title, bare.question, bare.source) = Default::default();
         (bare.notes, bare.order, bare.short, bare.choices) = Default::default();
+        // Variants and free choices have verdicts of their own, which are recorded apart.
         (bare.variants, bare.free, bare.untestable, bare.figures) = Default::default();
         for claim in &mut bare.claims {
             (claim.says, claim.quote, claim.at, claim.shown) = Default::default();

@@ -198,6 +198,7 @@ impl Evaluator<'_> {
             Operator::And | Operator::Or => {
                 let decided = operator == Operator::Or;
                 let first = self.truth(one, scope)?;
+                // As in most languages, so that the first condition can guard the second.
                 if first == decided && !self.thorough {
                     return Ok(ExpressionValue::Truth(first));
                 }
@@ -256,6 +257,8 @@ impl Evaluator<'_> {
         if let (ExpressionValue::Truth(first), ExpressionValue::Truth(second)) = (&first, &second) {
             return Ok(first == second);
         }
+        // Before numbers: values of axes are equal by their names, even if two names stand for one
+        // number.
         if let (Some(first), Some(second)) = (text(&first), text(&second)) {
             return Ok(first == second);
         }
@@ -287,6 +290,8 @@ impl Evaluator<'_> {
                 Err(scope.wrong(&node.span, message))
             }
         };
+        // `if` and `exists` come first, because their arguments are not all evaluated, or may have
+        // no value.
         if name == "if" {
             takes(3, scope)?;
             let chosen = if self.truth(&arguments[0], scope)? {
@@ -295,6 +300,7 @@ impl Evaluator<'_> {
                 2
             };
             if self.thorough {
+                // The branch that was not chosen.
                 self.value(&arguments[3 - chosen], scope)?;
             }
             return self.value(&arguments[chosen], scope);
@@ -365,9 +371,12 @@ impl Evaluator<'_> {
             return Err(scope.wrong(&node.span, message));
         }
         let mut inner = Scope {
+            // Errors inside a definition point into its own text. Its body sees the parameters
+            // only, and none of the caller's variables.
             text: &definition.body.text,
             bindings: definition.parameters.iter().cloned().zip(values).collect(),
             depth: scope.depth + 1,
+            // The count of steps goes through all definitions: nested loops multiply.
             steps: scope.steps,
         };
         self.value(&definition.body.root, &mut inner)
@@ -405,6 +414,8 @@ impl Evaluator<'_> {
             }
             let item = self.item(each, &domains, &turn, scope);
             let variable = scope.bindings[outer].1.clone();
+            // Before the `?` of the item, because an error must not leave variables of the loop
+            // behind.
             scope.bindings.truncate(outer);
             items.extend(item?.map(|value| (variable, value)));
             let Some(turning) = (0..turn.len())
@@ -433,6 +444,8 @@ impl Evaluator<'_> {
             .zip(turn)
             .map(|((axis, values), &at)| (*axis, values[at]))
             .collect();
+        // Two variables on one axis compare points with each other, and their pair is no point of
+        // the matrix.
         let once = |at: usize| chosen[..at].iter().all(|(axis, _)| *axis != chosen[at].0);
         if (0..chosen.len()).all(once) && !self.matrix.holds_any(&chosen) {
             return Ok(None);

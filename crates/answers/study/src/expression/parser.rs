@@ -92,6 +92,7 @@ struct ExpressionParser<'a> {
 impl ExpressionParser<'_> {
     fn level(&mut self, level: usize) -> Result<ExpressionNode, ExpressionError> {
         self.depth += 1;
+        // Each pair of brackets passes through all levels of precedence and the unary one.
         if self.depth > DEPTH_MAX * (LEVELS.len() + 1) {
             return Err(self.fail("brackets are nested too deeply; divide it by [define]"));
         }
@@ -128,6 +129,7 @@ impl ExpressionParser<'_> {
     fn unary(&mut self) -> Result<ExpressionNode, ExpressionError> {
         let start = self.span().start;
         if self.take("-") {
+            // A minus binds more tightly than any operator with two sides.
             let inner = self.level(LEVELS.len())?;
             return self.node(ExpressionKind::Negate(Box::new(inner)), start);
         }
@@ -170,6 +172,8 @@ impl ExpressionParser<'_> {
         let second = self.tokens.get(self.at + 1).map(|(token, _)| token.clone());
         let first_is_name = matches!(self.tokens[self.at].0, Token::Name(_));
         let kind = match second {
+            // One token ahead tells a selection (`mean(load = 4)`) from a loop (`mean(l in load:
+            // ...)`) and from a call.
             Some(Token::Sign("=")) if first_is_name => {
                 ExpressionKind::Select(name, self.selectors()?)
             }
@@ -191,6 +195,7 @@ impl ExpressionParser<'_> {
                 return Err(ExpressionError::new(self.text, span, message));
             }
             self.expect("=")?;
+            // Without comparisons, because `a = b == c` would be read two ways.
             let value = self.level(SUM_LEVEL)?;
             selectors.push(Selector { axis, span, value });
             if !self.take(",") {

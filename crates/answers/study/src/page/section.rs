@@ -46,6 +46,8 @@ impl StudySection {
         {
             return Ok(None);
         }
+        // Only with all variations: a page with half of the variants would be mistaken for a study
+        // without the others.
         let own = table(Variation::Base);
         let judged: Vec<JudgedClaim> = study
             .claims
@@ -175,6 +177,8 @@ fn verdict(claim: &JudgedClaim) -> String {
     if let (Some(why), true) = (&claim.why, claim.verdict != ClaimVerdict::Holds) {
         let _ = write!(cell, ": {why}");
     }
+    // A fragile claim names the settings in which it does not hold; any other flip goes the other
+    // way.
     if !claim.flips.is_empty() {
         let does = if claim.verdict == ClaimVerdict::Fragile {
             "not"
@@ -243,6 +247,8 @@ impl Variants {
             );
             let mut untouched = Vec::new();
             for (claim, before) in study.claims.iter().zip(judged) {
+                // A claim on points that the variant leaves as they are would repeat its verdict
+                // and seem to survive the change.
                 if !run_list.touches(index, variation, claim) {
                     untouched.push(before.id.as_str());
                     continue;
@@ -322,6 +328,7 @@ fn numbers(x: &str, figure: &Figure, section: &mut String) {
         for line in &figure.lines {
             cells.push(cell(line.points[at]));
             if !line.published.is_empty() {
+                // The source may have printed fewer points than the study ran.
                 let published = line.published.iter().find(|point| point.0 == *place);
                 cells.push(
                     published.map_or_else(String::new, |point| text::significant(point.1, 3)),

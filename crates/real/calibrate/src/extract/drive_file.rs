@@ -43,6 +43,7 @@ impl Mechanics {
             .map(|stretch| zone(stretch, &mut cylinder))
             .collect();
         let mut curve = self.seeks.curve.clone();
+        // Nanoseconds: the digits beyond are noise of the division.
         curve.iter_mut().for_each(|(_, ms)| *ms = round(*ms, 1e6));
         DriveConfig {
             title: title.to_owned(),
@@ -58,6 +59,8 @@ impl Mechanics {
             zones,
             seek: SeekConfig::Points {
                 points: curve,
+                // A curve by tracks crossed includes head switches, which make short distances
+                // longer than some farther ones.
                 falls_allowed: true,
             },
             // The file has one surface, so no head ever switches. Only reads were timed, so writes
@@ -240,6 +243,7 @@ fn before(stretches: &[Stretch], end: u64) -> Vec<Stretch> {
             .map(|track| track.sectors)
             .sum::<u64>()
             .max(1);
+        // Whole periods first; the end of the arm's part may lie within one.
         let times = stretch.times.min((end - stretch.first) / period);
         if times > 0 {
             before.push(Stretch {
@@ -287,10 +291,13 @@ fn zone(stretch: &Stretch, cylinder: &mut u32) -> ZoneConfig {
         zone.spares_per_track = spares as u32;
     }
     let sectors = (reference.sectors + if uniform { spares } else { 0 }) as f64;
+    // The angle is that at which the first sector ends, where a read was noticed. The zone's offset
+    // is that of its beginning.
     let begins = (stretch.angle - reference.width).rem_euclid(1.0);
     zone.offset = round(begins * sectors, 1e6);
     zone.track_skew = round(skew(&reference) * sectors, 1e6);
     zone.cylinder_skew = zone.track_skew;
+    // Zones with one length and one skew keep the short form, which people can read.
     if !uniform {
         zone.runs = runs(tracks);
     }
@@ -324,6 +331,8 @@ fn skew(track: &FoundTrack) -> f64 {
 fn spares(track: &FoundTrack) -> u64 {
     let all = (1.0 / track.width.max(1e-9)).round() as u64;
     let spares = all.saturating_sub(track.sectors);
+    // More than a quarter of the track is no spare space: the width of a sector was measured badly
+    // then.
     if spares * 4 <= track.sectors {
         spares
     } else {
@@ -332,6 +341,8 @@ fn spares(track: &FoundTrack) -> u64 {
 }
 
 fn near(one: f64, other: f64) -> bool {
+    // A hundredth of a revolution is above the noise of an angle, and below the skew of a head
+    // switch.
     crate::extract::angles::nearest(one - other).abs() < 0.01
 }
 

@@ -174,6 +174,8 @@ impl ExtractionAlgorithm {
     }
 
     async fn asked(&self, ask: ExtractionRequest) -> Result<Vec<RequestAnswer>, ExtractError> {
+        // The borrow ends before the await, because the driver borrows the mailbox while the
+        // algorithm waits.
         self.desk.borrow_mut().ask = Some(ask);
         poll_fn(|_| match self.desk.borrow_mut().answers.take() {
             Some(answers) => Poll::Ready(answers),
@@ -218,11 +220,13 @@ impl<T> Extraction<T> {
         match self
             .future
             .as_mut()
+            // Nobody wakes the future: the driver polls again after each answer.
             .poll(&mut Context::from_waker(Waker::noop()))
         {
             Poll::Ready(result) => ExtractionStep::Done(result),
             Poll::Pending => {
                 let ask = self.desk.borrow_mut().ask.take();
+                // An algorithm that waits without an ask would wait for ever.
                 ask.map_or_else(
                     || {
                         ExtractionStep::Done(Err(ExtractError::cannot_tell(
@@ -253,6 +257,7 @@ impl<T> Extraction<T> {
         for answer in answers.iter().flatten() {
             let began = *desk.began.get_or_insert(answer.issued);
             let until = answer.completed.saturating_since(began).as_nanos();
+            // The latest completion: the answers of a burst come in any order.
             desk.effort.time_ns = desk.effort.time_ns.max(until);
         }
         desk.answers = Some(answers);

@@ -220,6 +220,7 @@ pub fn fit_given_disk(
     drive: FoundDrive,
     seed: Seed,
 ) -> Result<OwnDisk, ValidateError> {
+    // Before the fit, whose runs would end with an address beyond the drive.
     log.fits_on(&drive)?;
     let rpm = drive.model.config().rpm;
     if let Some(rotation) = log.rotation.filter(|rotation| rotation.differs(rpm)) {
@@ -250,14 +251,17 @@ fn fit_from(log: OwnLog, starts: Vec<FitStart>, seed: Seed) -> Result<OwnDisk, V
         })
         .collect();
     let (start, descent) = fitted.swap_remove(0);
+    // Only for the nearest drive: the intervals of the parameters take many runs.
     let (descent, mut parameters) = fit.told(&start.turned, descent)?;
     let config = descent.config(&start.turned);
     let drive = start.drive;
     if let Some(rotation) = &log.rotation {
         let library = drive.model.config().rpm;
+        // First, because the other parameters were fitted at this speed.
         parameters.insert(0, speed_row(rotation, library, config.rpm));
     }
     let times = all_times(&log, &config, &drive.name)?;
+    // The drive at its own speed: the answer shows what the whole fit gains.
     let unfitted = all_times(&log, drive.model.config(), &drive.name)?;
     let (half, all) = (log.half(), log.paced.len());
     let (first, first_simulated) = log.compared(0..half, &times, |_| true);
@@ -390,6 +394,7 @@ fn nearest(fit: &Fit<'_>, said: Option<&str>) -> Result<Vec<FitStart>, ValidateE
         Ok((drive.clone(), distance))
     })?;
     found.sort_by(|a, b| a.1.total_cmp(&b.1));
+    // A fit takes many runs, so that only the nearest drives are fitted.
     found.truncate(CANDIDATES);
     found
         .into_iter()

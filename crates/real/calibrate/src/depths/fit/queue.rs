@@ -102,6 +102,7 @@ impl QueueChoice {
             let far_ms = (self.far_ms * (1.0 + step)).clamp(0.1, FAR_MAX_MS);
             QueueChoice { far_ms, ..self }
         } else {
+            // At least half a millisecond as the base: shares of 0 would never leave 0.
             let margin_ms = (self.margin_ms + step * self.margin_ms.max(0.5)).max(0.0);
             QueueChoice { margin_ms, ..self }
         }
@@ -164,6 +165,8 @@ impl QueueChoice {
             if look_ahead != self.look_ahead && look_ahead <= LOOK_AHEAD_MAX {
                 others.push(QueueChoice {
                     look_ahead,
+                    // A drive that fixes commands ahead has decided already, so the two exclude
+                    // each other.
                     decides_late: self.decides_late && look_ahead == 0,
                     ..self
                 });
@@ -208,8 +211,11 @@ impl QueueSearch<'_> {
     fn descends(&mut self, age_max_ms: f64) -> Result<(), DepthsError> {
         self.requests = DESCENT_REQUESTS;
         let start = self.fit.with(self.best);
+        // Measured again with more requests: distances of different lengths are not comparable.
         self.least = self.fit.distance(&start, f64::INFINITY, self.requests)?;
         for step in STEPS {
+            // Kinds only while steps are large: at small distances the random numbers decide
+            // between kinds.
             if step > FINE_STEP {
                 for other in self.best.other_kinds(age_max_ms) {
                     self.tries(other, KIND_RATIO_MAX)?;
@@ -220,6 +226,7 @@ impl QueueSearch<'_> {
             }
             for sign in [1.0, -1.0] {
                 let mut taken = self.tries(self.best.stepped(sign * step), 1.0)?;
+                // A step to one side that helped makes the other side needless.
                 let goes_on = taken;
                 while taken && step > FINE_STEP {
                     taken = self.tries(self.best.stepped(sign * step), 1.0)?;
@@ -257,6 +264,7 @@ impl Fit {
             let apart = |mark: f64, found: f64, measured: f64| {
                 // A percentile of 0 is a cache's, and the ratio tells nothing.
                 if measured > 0.0 {
+                    // The logarithm: half and twice are equally wrong.
                     ((found / measured).ln() / mark).powi(4)
                 } else {
                     0.0
@@ -281,6 +289,7 @@ impl Fit {
         let mut config = self.config.clone();
         let queue = &mut config.queue;
         queue.discipline = choice.discipline.into();
+        // The keys of the former discipline would be unknown to another one.
         queue.keys.clear();
         if choice.discipline == FIRMWARE {
             let mut set = |key: &str, value| queue.keys.insert(key.into(), value);
@@ -433,6 +442,8 @@ impl Fit {
     fn age_max_ms(&self) -> f64 {
         let class = self.config.queue.age_limit;
         match self.longest() {
+            // Rounded up to tenths of a second: the longest wait is a little above the limit that
+            // caused it.
             Some(longest) => (longest / 100.0).ceil() * 100.0,
             None => class.map_or(AGE_USUAL_MS, Duration::as_millis_f64),
         }
