@@ -285,6 +285,7 @@ impl FilesOfJob {
     /// Returns the directory of a clone's files.
     pub(crate) fn directory_of(&self, clone: u32) -> Option<&str> {
         let count = self.directories.len();
+        // Without directories the remainder by 0 is `None`.
         let at = (clone as usize).checked_rem(count)?;
         Some(&self.directories[at])
     }
@@ -315,6 +316,7 @@ impl FioJob {
             modifier: 0,
             sequencer: Sequencer::Sequential,
             read_percent: 50,
+            // The defaults of fio(1): blocks of 4 KiB, psync, a depth of 1, buffered I/O.
             blocks: std::array::from_fn(|_| Blocks::Range(4096, 4096)),
             alignment: None,
             size: None,
@@ -344,6 +346,8 @@ impl FioJob {
             flush_data_only: false,
             flush_at_end: false,
             class: PriorityClass::BestEffort,
+            // `IOPRIO_BE_NORM` (`include/uapi/linux/ioprio.h`): the level of a process without one
+            // of its own.
             level: 4,
             think: Duration::ZERO,
             think_blocks: None,

@@ -172,6 +172,7 @@ pub(crate) fn bs(job: &mut FioJob, value: OptionValue<'_>) -> Done {
 pub(crate) fn bsrange(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     let read = |part: &str| match range(part, |end| integer(end, value.kb_base))? {
         (0, _) => Err("found 0; expected at least 1".into()),
+        // `range` also reads a single number, which `bsrange` does not take.
         (low, high) if part.contains(['-', ':']) => Ok(Blocks::Range(low, high)),
         _ => Err(reason!("found `{part}`; expected a range such as 4k-64k")),
     };
@@ -244,6 +245,7 @@ pub(crate) fn number_ios(job: &mut FioJob, value: OptionValue<'_>) -> Done {
 }
 
 pub(crate) fn loops(job: &mut FioJob, value: OptionValue<'_>) -> Done {
+    // 0 loops are one: the job runs at least once.
     job.loops = value.within(0, u64::MAX)?.max(1);
     Ok(())
 }
@@ -418,6 +420,7 @@ pub(crate) fn fdatasync(job: &mut FioJob, value: OptionValue<'_>) -> Done {
 }
 
 pub(crate) fn end_fsync(job: &mut FioJob, value: OptionValue<'_>) -> Done {
+    // Two options lead here, and either is enough.
     job.flush_at_end |= value.switch()?;
     Ok(())
 }
@@ -435,6 +438,7 @@ pub(crate) fn sync(job: &mut FioJob, value: OptionValue<'_>) -> Done {
 }
 
 pub(crate) fn write_fua(job: &mut FioJob, value: OptionValue<'_>) -> Done {
+    // `sync` may have set it before, and `writefua=0` does not undo that.
     job.durable_writes |= value.switch()?;
     Ok(())
 }
@@ -503,6 +507,7 @@ pub(crate) fn max_latency(job: &mut FioJob, value: OptionValue<'_>) -> Done {
         whole_time(part, TimeUnit::Microseconds)
     })?;
     let limits = limits.map(|limit| limit.map(|(span, _)| span));
+    // 0 is no limit, as for rates.
     job.floors.latency = limits.map(|limit| limit.filter(|span| span.as_nanos() > 0));
     Ok(())
 }
@@ -535,6 +540,7 @@ pub(crate) fn ramp_time(job: &mut FioJob, value: OptionValue<'_>) -> Done {
 
 pub(crate) fn startdelay(job: &mut FioJob, value: OptionValue<'_>) -> Done {
     let text = value.required()?;
+    // A term in parentheses may contain a minus sign, which would be taken for a range.
     if text.starts_with('(') {
         let span = value.time(job, TimeUnit::Seconds)?;
         job.start_delay = (span, span);

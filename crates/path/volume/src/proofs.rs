@@ -44,6 +44,8 @@ impl Case {
         for &member in &self.order {
             failed.push(member);
             if failed.len() > count || self.layout(&failed).is_none() {
+                // This member would be one too many together with the earlier ones; a later one may
+                // still be survived, as in RAID 10.
                 failed.pop();
             }
         }
@@ -97,6 +99,7 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
 fn plain_cases() -> impl Strategy<Value = Case> {
     keys()
         .prop_flat_map(|(name, keys, least)| {
+            // Members of different sizes: the end of the larger ones stays unused.
             let members = prop::collection::vec(9u64..70, least..least + 6);
             (Just(name), Just(keys), members)
         })
@@ -234,6 +237,7 @@ fn fail(array: ByteArray, case: &Case, failed: &[u32]) -> ByteArray {
     let mut degraded = ByteArray::new(layout, array.members);
     degraded.reversed = array.reversed;
     for &member in failed {
+        // Noise, so that a read of a failed member cannot pass unnoticed.
         degraded.scramble(member as usize);
     }
     degraded
@@ -353,6 +357,8 @@ proptest! {
         outer in cases(), inner in cases(), writes in asks(12), after in asks(12),
     ) {
         let writes: Vec<ProofRequest> =
+            // A discard of the outer volume reaches the inner ones in parts of rows, which stay as
+            // they are.
             writes.into_iter().filter(|ask| ask.operation != Operation::Discard).collect();
         let after: Vec<ProofRequest> = after.into_iter().filter(|ask| ask.operation != Operation::Discard).collect();
         let inner_capacity = inner.layout(&[]).unwrap().capacity().0;

@@ -460,6 +460,7 @@ const BYTE_UNITS: [(&str, u64); 17] = [
     ("byte", 1),
     ("bytes", 1),
     ("k", 1024),
+    // Traces mean 1024 by a k, with and without an `i` behind it.
     ("kb", 1024),
     ("kib", 1024),
     ("m", 1 << 20),
@@ -485,6 +486,7 @@ pub(crate) fn unit_of(role: Role, name: &str) -> Option<u64> {
     if matches!(role, Role::Start | Role::Size | Role::BlockSize)
         && let Ok(bytes) = lower.parse::<u64>()
     {
+        // The unit may be a number of bytes, such as the size of a block.
         return (1..=1 << 30).contains(&bytes).then_some(bytes);
     }
     units
@@ -520,6 +522,7 @@ pub(crate) fn meaning(name: &str) -> (Role, Option<u64>) {
 const OF_REQUESTS: [&str; 3] = ["request", "req", "io"];
 
 fn meaning_of(words: &[String]) -> (Role, Option<u64>) {
+    // The whole name first: `sector_count` is a size, and no `sector` with a unit `count`.
     let joined = words.concat();
     if let Some(role) = role_of(&joined) {
         return (role, own_unit(role, &joined));

@@ -154,6 +154,8 @@ impl Stack {
                     let start = request.extent.start.0 + self.region(layer);
                     let extent = Extent::new(start, request.extent.sectors.0);
                     if request.operation == Operation::Write {
+                        // The version at the issue: a page may be written again while it is on its
+                        // way.
                         let carried = pages(extent)
                             .map(|page| (page, self.written[page]))
                             .collect();
@@ -305,6 +307,7 @@ impl Stack {
         let own = guest * PAGES as usize..(guest + 1) * PAGES as usize;
         for page in own {
             if !done {
+                // A failed flush tells its guest of every loss so far.
                 self.told[page] = self.told[page].max(self.failed[page]);
             }
             let known = self.durable[page].max(self.told[page]);
@@ -370,6 +373,7 @@ impl Stack {
                 return;
             }
             self.now = ends.min(wakes).max(self.now);
+            // At equal times the completion comes first, because it may make the wake-up needless.
             if wakes < ends {
                 for layer in 0..self.layers.len() {
                     if self.layers[layer].node.next_wake().at() <= self.now {

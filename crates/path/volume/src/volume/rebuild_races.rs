@@ -156,6 +156,7 @@ impl Rig {
                 bytes,
             },
         );
+        // Ids that differ from the numbers of requests, so that a mix-up of both shows.
         let id = RequestId(origin * 7);
         let request = Request {
             id,
@@ -187,6 +188,8 @@ impl Rig {
                 .ordered(now, order, &mut NodeContext::alone(out))
                 .unwrap()
         });
+        // Requests and units planned before the failure still read the member. Its bytes become
+        // noise only after they have ended.
         let (before, changes) = (self.submitted, self.volume.changes);
         while self.asked.keys().any(|&origin| origin < before)
             || self
@@ -225,6 +228,7 @@ impl Rig {
         let reported = next.map_or(Time::NEVER, |at| self.pending[at].reported);
         let mut due = self.volume.next_wake().at();
         if self.late && due != Time::NEVER {
+            // A late wake-up must not lose a step of the rebuild.
             due += Duration::from_nanos(self.random.below(40));
         }
         if due == Time::NEVER && reported == Time::NEVER {
@@ -287,6 +291,7 @@ impl Rig {
 
     /// Gives a plan its memory at the first of its I/Os.
     fn begin_flight(&mut self, request: Request) {
+        // The upper half of an id is the slot of the plan, the lower half the I/O within the plan.
         let slot = request.id.0 >> 32;
         if self.transfers.contains_key(&slot) {
             return;
@@ -300,6 +305,7 @@ impl Rig {
         let expected = is_read.then(|| bytes.clone());
         let buffers = Buffers::new(
             if is_read {
+                // Unlike the expected bytes, so that a sector which no I/O fills shows.
                 vec![0xEE; bytes.len()]
             } else {
                 bytes
@@ -325,6 +331,7 @@ impl Rig {
         let io = (pending.request.id.0 & u64::from(u32::MAX)) as usize;
         let transfer = self.transfers.get_mut(&slot).unwrap();
         let strand = transfer.plan.ios()[io].strand as usize;
+        // The arithmetic of a strand runs between its reads and its first write.
         if pending.request.operation == Operation::Write && !transfer.stepped[strand] {
             transfer.buffers.run_steps(&transfer.plan, strand);
             transfer.stepped[strand] = true;

@@ -140,6 +140,8 @@ impl Storm {
     /// Gives an order. A refused order must change nothing.
     fn order(&mut self, order: LayerOrder) {
         self.call(|volume, now, out| {
+            // Work that is due by now is done first: it would otherwise count as an effect of the
+            // refused order.
             volume.wake(now, &mut NodeContext::alone(out));
             let states = |volume: &Volume| {
                 let layout = volume.layout();
@@ -178,6 +180,7 @@ impl Storm {
                         },
                     ..
                 } => {
+                    // A volume reports each change of its state once.
                     assert!(std::mem::replace(&mut self.answers, false))
                 }
                 Effect::Notice {
@@ -276,10 +279,12 @@ impl Storm {
 
     /// Ends the random events and replaces all members that are not alive.
     fn mend(&mut self) {
+        // Without further losses, because a repair must succeed only where the members answer.
         self.lost_percent = 0;
         while self.step() {}
         for member in self.volume.layout().member_states().impaired().to_vec() {
             let member = member as usize;
+            // Only a failed member can be restored, so a member under rebuild fails first.
             if self.volume.layout().member_state(member) != MemberState::Failed {
                 self.order(LayerOrder::Fail { member });
             }
