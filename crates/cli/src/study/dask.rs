@@ -65,6 +65,7 @@ pub(super) fn run_tasks(
         }
         heard.map(|()| said.join().unwrap_or_default())
     });
+    // Waited for after an error, too: otherwise the child would stay behind as a zombie.
     let status = child.wait().map_err(of_python);
     // Merged after an error, too, so that finished runs are kept.
     let merged = writer.merge();

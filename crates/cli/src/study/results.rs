@@ -77,6 +77,8 @@ fn pages(
         ..
     } = loaded;
     let (runs, missing) = (run_list.tasks.len(), run_list.missing(results).len());
+    // An empty store gives an empty list of runs, so that no run is missing either. A study without
+    // a stack needs none.
     let nothing = runs == 0 && studies.iter().any(|study| study.config.stack.is_some());
     // A page with gaps would look like a finding, so all runs must be there.
     if arguments.write && (nothing || missing > 0) {

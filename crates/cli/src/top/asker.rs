@@ -19,6 +19,7 @@ impl AnswerReceiver {
             loop {
                 thread::sleep(pause);
                 if sender.send(look_at(&path)).is_err() {
+                    // The screen has ended and dropped the receiver.
                     return;
                 }
             }
