@@ -247,6 +247,8 @@ impl Matcher {
             return false;
         };
         if let Some(waiting) = self.pool.get_mut(number) {
+            // `issue` still needs the mark and takes it off. The issue behind a second insert is an
+            // ordinary one.
             waiting.requeued = event.action == Action::Issue;
         }
         true
@@ -318,6 +320,7 @@ impl Matcher {
             waiting.requeued = true;
             let sectors = waiting.row.sectors;
             let issue = waiting.at_mut(AwaitedEvent::Issue);
+            // The whole request is issued again, even if only a part had been issued.
             (issue.left, issue.begun) = (sectors, false);
         }
     }
@@ -385,6 +388,8 @@ impl Matcher {
                 assert!(*doubts > 0, "a doubt is taken back that nobody had");
                 *doubts -= 1;
             }
+            // The parts of a split request have several times, so there is no single one to
+            // exchange.
             if whole {
                 self.swap(stage, older, passer.number);
                 older = passer.number;
@@ -488,10 +493,12 @@ impl Matcher {
             .pool
             .alike(&event)
             .find(|(other, waiting)| {
+                // Without issue events, as on stacked devices, a missing issue says nothing.
                 *other > number && waiting.lacks(AwaitedEvent::Issue) && row.issued.is_some()
             })
             .map(|(other, _)| other);
         let younger = younger.and_then(|younger| self.pool.get_mut(younger));
+        // One lost issue puts one completion in doubt.
         let younger = younger.filter(|younger| younger.vouches_for.is_none());
         let unsure = younger
             .map(|younger| younger.vouches_for = Some(number))

@@ -26,6 +26,8 @@ pub(super) const FORMAT: Format = Format {
             name: "",
             bytes: input.peek(HEAD_BYTES)?,
         };
+        // The usual order keeps the processor and the sequence number, which show lost events.
+        // Places know neither, so they are the last resort.
         let places = match counted_events(&head) {
             0 => FieldPlaces::of(&head),
             _ => None,
@@ -149,7 +151,9 @@ impl BlkParse {
             b"Skips:",
         ];
         self.summary |=
+            // The kernel writes `CPU:0 [LOST 12 EVENTS]` (`print_trace_line`) between events.
             summary.iter().any(|word| line.starts_with(word)) && !line.starts_with(b"CPU:");
+        // Events of a second run may follow the summary, and begin with a number.
         is_note(line) || (self.summary && !matches!(line.first(), Some(b'0'..=b'9')))
     }
 }
@@ -211,6 +215,7 @@ fn traced(fields: &mut LineFields<'_>) -> Parsed<Option<KernelEvent>> {
             .mismatch("an event: `major,minor cpu [sequence] seconds process action rwbs ...`"));
     };
     let task = fields.rest()[..cpu].trim_ascii();
+    // A task's name may contain dashes, so the number stands behind the last one.
     let process = task.rsplit(|&byte| byte == b'-').next().unwrap_or_default();
     let process = LineFields::new(process)
         .small("a process number")

@@ -51,6 +51,7 @@ fn pass_header(input: &mut Input<'_>) -> Result<bool, TraceFault> {
     let first = head
         .lines()
         .find(|line| names_columns(line) || request(line));
+    // Column names behind a request belong to a later load.
     if !first.is_some_and(names_columns) {
         return Ok(false);
     }

@@ -57,6 +57,7 @@ impl RecordLayout {
     /// Returns the layout, from the record's first bytes.
     fn of(bytes: &[u8]) -> Option<RecordLayout> {
         let (big_endian, version) = match *bytes.get(..4)? {
+            // `BLK_IO_TRACE_MAGIC` is 0x65617400, and the version is added to it.
             [version, 0x74, 0x61, 0x65] => (false, version),
             [0x65, 0x61, 0x74, version] => (true, version),
             _ => return None,
@@ -264,6 +265,7 @@ fn siblings(place: &InputFile) -> Result<(Vec<ProcessorFile>, Option<Vec<u32>>),
     let missing = (0..last)
         .filter(|processor| !files.contains_key(processor))
         .collect();
+    // After the search for gaps, because the opened file counts there.
     files.retain(|_, file| *file != place.path);
     let siblings: Result<_, TraceFault> = files
         .into_values()
@@ -350,6 +352,8 @@ impl BlkTrace {
                     .map_err(|fault| TraceFault::In(sibling.file.clone(), Box::new(fault)))?,
                 None => next_event(input, &mut self.processors)?,
             };
+            // Only after the event was read: after a fault the file is still behind, and the next
+            // call goes on there.
             self.behind.pop();
             if let Some(event) = event {
                 self.order.push(Reverse((event.time, file)));
@@ -380,6 +384,7 @@ fn next_event(
         }
         let Some(layout) = RecordLayout::of(first) else {
             if first.len() < 4 {
+                // Reports the record that is cut off.
                 input.bytes(RECORD_V7_BYTES, "record")?;
                 continue;
             }

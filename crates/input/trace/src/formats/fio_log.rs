@@ -51,6 +51,8 @@ impl LoggedQuantity {
         values
             .into_iter()
             .find(|(part, _)| name.contains(part))
+            // `_lat` is the latency from submission to completion. A renamed log is read as one,
+            // too.
             .map_or(LoggedQuantity::Total, |(_, value)| value)
     }
 }
@@ -115,6 +117,7 @@ fn separator(fields: &mut LineFields<'_>) -> Parsed<()> {
 fn number(fields: &mut LineFields<'_>) -> Parsed<u64> {
     if fields.rest().starts_with(b"0x") {
         fields.until(b',');
+        // A priority must not look like an offset, which `open` sees in a number above 1.
         return Ok(0);
     }
     fields.integer("an offset in bytes or a priority")

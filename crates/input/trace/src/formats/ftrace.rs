@@ -124,6 +124,8 @@ impl Inserted {
                     .extents
                     .range((event.device, 0)..(event.device, end))
                     .rev()
+                    // Extents that begin before the request belong to it only if they reach into
+                    // it.
                     .take_while(|&(&(_, other), &until)| other >= start || until > start)
                     .map(|(&key, _)| key)
                     .collect();
@@ -308,6 +310,7 @@ fn request(
         .ok_or_else(|| before.mismatch("a major number below 4096 and a minor below 2^20"))?;
     let flags = fields.word();
     fields.spaces();
+    // `block_bio_queue` has no command in parentheses; `block_rq_*` has one, which is often empty.
     if let Some(command) = memchr::memchr(b'(', fields.rest()) {
         fields.skip(command);
         fields.until(b')');

@@ -95,6 +95,7 @@ fn sector_sizes(header: &[u8]) -> BTreeMap<u32, u64> {
         let opens = line.iter().filter(|&&byte| byte == b'{').count();
         let closes = line.iter().filter(|&&byte| byte == b'}').count();
         if depth == 1 && opens > closes {
+            // Depth 1 is inside `disks = {`; deeper braces belong to the description of one disk.
             disk = number(first);
         }
         if first == b"sectorsize"
@@ -142,6 +143,7 @@ impl Parser for HpSrt {
             let Some(record) = input.bytes(length, "record")? else {
                 return Ok(false);
             };
+            // The upper 16 bits are the version of the record.
             if word(record, 1) & 0xffff == REQUEST {
                 rows.push(self.row(record, place)?);
             }

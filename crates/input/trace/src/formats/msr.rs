@@ -125,6 +125,7 @@ impl Msr {
         comma(text, &mut at)?;
         let device = u32::try_from(number(text, &mut at)?).ok()?;
         comma(text, &mut at)?;
+        // Both change together: the next lines with this text take the device without reading it.
         self.device = device;
         self.middle.clear();
         self.middle.extend_from_slice(&text[..at]);

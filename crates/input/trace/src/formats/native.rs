@@ -77,6 +77,7 @@ struct Native {
 impl Native {
     fn open(input: &mut Input<'_>) -> Result<Native, TraceFault> {
         let table = open_table(input)?;
+        // Tables of other programs lack these keys, and their columns decide.
         if let (Some(SCHEMA_NAME), Some(version)) =
             (table.metadata(SCHEMA_KEY), table.metadata(VERSION_KEY))
             && version != VERSION
@@ -121,6 +122,7 @@ impl Parser for Native {
         rows: &mut Vec<TraceRow>,
         limit: usize,
     ) -> Result<bool, TraceFault> {
+        // After a damaged row the rest of the batch comes first.
         if self.taken == self.table.batch().rows() {
             self.before += self.taken as u64;
             self.taken = 0;

@@ -143,6 +143,7 @@ fn detect(head: &TraceHead<'_>) -> Confidence {
         if !version.fits(&fields) {
             return Confidence::No;
         }
+        // Without a magic number, records that move no data are too weak a sign.
         moving |= operation_of(fields.command).is_some();
     }
     if moving {

@@ -142,6 +142,7 @@ impl Table {
                 expected: format!("a column `{}`, which --columns names", named.name),
             });
         };
+        // The unit in a name counts only for the quantity that the name means.
         let own = match meaning(&self.names[index]) {
             (role, unit) if role == named.role => unit,
             _ => None,
@@ -183,6 +184,7 @@ impl Table {
             has(Role::Operation) || self.operation.is_some(),
             has(Role::IsWrite),
         );
+        // A single column must decide the operation: one with words comes before a flag.
         columns.retain(|column| match column.role {
             Role::Operation => self.operation.is_none(),
             Role::IsWrite => !named,
@@ -214,6 +216,8 @@ impl Table {
         });
         self.width = needed.map(last).max().unwrap_or(0);
         if self.delimiter.is_spaces() {
+            // An empty field between spaces cannot be seen and would shift the fields behind it, so
+            // such a row is refused.
             self.width = self.names.len();
         }
         // Tools that trace with BPF print the time of completion: bcc tools/biosnoop.py and

@@ -24,6 +24,7 @@ pub(super) fn scaled(text: &[u8], unit: u64, comma: bool) -> Option<u64> {
     let (mut mantissa, mut places, mut digits, mut behind) = (0u128, 0u32, 0u32, false);
     for (at, &byte) in text.iter().enumerate() {
         match byte {
+            // Further digits lie below a picosecond and could only make the mantissa overflow.
             b'0'..=b'9' if behind && places >= PLACES_MAX => {}
             b'0'..=b'9' => {
                 mantissa = mantissa
@@ -42,6 +43,7 @@ pub(super) fn scaled(text: &[u8], unit: u64, comma: bool) -> Option<u64> {
     if digits == 0 {
         return None;
     }
+    // In whole numbers, because ns since 1970 need 61 bits and a double has 53.
     let value = mantissa.checked_mul(u128::from(unit))? / 10u128.pow(places);
     u64::try_from(value).ok()
 }
@@ -79,6 +81,7 @@ pub(super) fn of_suffix(role: Role, text: &[u8]) -> Option<(&[u8], u64)> {
         .count();
     let (digits, letters) = text.split_at(text.len() - letters);
     let digits = digits.trim_ascii();
+    // The digits a to f of a hexadecimal number would pass for a unit.
     let hexadecimal = digits.is_empty() || text.starts_with(b"0x");
     let unit = unit_of(role, std::str::from_utf8(letters).ok()?)?;
     (!hexadecimal && !letters.is_empty()).then_some((digits, unit))
@@ -113,6 +116,7 @@ impl Clock {
             return Some(time);
         }
         let of_day = time_of_day(text)?;
+        // A smaller step back is a row out of order, and no midnight.
         if of_day + DAY_NS / 2 < self.last_of_day {
             self.days += 1;
         }
@@ -164,6 +168,7 @@ fn zone(time: &str) -> Option<(&str, i64)> {
         (number, 0)
     };
     let seconds = (hours * 60 + minutes) * 60;
+    // The easternmost zone is UTC+14 (Line Islands).
     if hours > 14 {
         return None;
     }
@@ -191,6 +196,7 @@ fn time_of_day(text: &str) -> Option<u64> {
         Some(seconds) => scaled(seconds.as_bytes(), SECOND_NS, true)?,
         None => 0,
     };
+    // Second 60 is a leap second.
     (hours < 24 && minutes < 60 && seconds < 61 * SECOND_NS)
         .then_some((hours * 60 + minutes) * 60 * SECOND_NS + seconds)
 }
@@ -269,6 +275,7 @@ fn scsi_command(word: &str) -> Option<u16> {
     let digits = word.strip_prefix("0x").unwrap_or(word);
     let plain = digits.len() == 2
         && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+        // Two letters, such as `ad`, may be a word.
         && digits.bytes().any(|digit| digit.is_ascii_digit());
     u16::from_str_radix(digits, 16).ok().filter(|_| plain)
 }
