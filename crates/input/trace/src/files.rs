@@ -247,6 +247,7 @@ impl Files for MemoryFiles {
             .filter_map(|path| path.components().next())
             .map(|name| name.as_os_str().to_owned())
             .collect();
+        // The paths are sorted, so equal names stand together.
         names.dedup();
         if names.is_empty() {
             return Err(io::ErrorKind::NotFound.into());

@@ -202,6 +202,7 @@ impl<'a> Input<'a> {
             },
         };
         let begin = self.start;
+        // The last line may lack its end.
         let passed = (length + 1).min(self.end - begin);
         self.start += passed;
         self.offset += passed as u64;
@@ -280,6 +281,7 @@ impl<'a> Input<'a> {
                 let left = self.end - self.start;
                 let place = TracePlace::Byte(self.offset);
                 self.drop_rest();
+                // `fill` has reported the cut of packed data already.
                 if left == 0 || self.cut {
                     return Ok(None);
                 }

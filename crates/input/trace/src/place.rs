@@ -91,6 +91,7 @@ impl Placement {
     pub(crate) fn set_spans(&mut self, spans: Arc<DeviceSpans>) {
         let first = self.first.unwrap_or(0);
         let mut devices: Vec<(u32, u64, u64)> = Vec::with_capacity(spans.ends().len());
+        // The first device stays at sector 0, where its requests so far were placed.
         let own = spans.ends().get(&first).map(|&end| (first, end));
         let others = spans
             .ends()
@@ -135,6 +136,7 @@ impl Placement {
             let several = layout.devices.len() > 1;
             let strict =
                 self.beyond == BeyondPolicy::Reject && self.footprint == FootprintPolicy::Captured;
+            // All other policies make the devices fit.
             if several && strict && layout.total > self.capacity {
                 return Err(PlaceFault::DevicesTooLarge);
             }
@@ -336,6 +338,7 @@ fn region_for(span: u64, target: u64) -> u64 {
 
 /// Returns the address to which `start` moves, in a trace that spans `span` sectors.
 fn scaled_start(start: u64, span: u64, target: u64, region_sectors: u64) -> u64 {
+    // The product of two numbers of regions may pass 64 bits.
     let regions = u128::from(span.div_ceil(region_sectors)).max(1);
     let room = u128::from(target / region_sectors);
     let region = u128::from(start / region_sectors) * room / regions;

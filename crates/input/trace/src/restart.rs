@@ -69,6 +69,7 @@ impl JoinedParser {
             latest = row.arrival;
             ordered
         });
+        // Rows in order need no decision, and nearly all batches are in order.
         if self.offset == 0 && self.run.rows > 0 && ordered.count() == rows.len() {
             self.run.rows += rows.len() as u64;
             self.run.latest = rows.last().map_or(self.run.latest, |row| row.arrival);
@@ -77,6 +78,7 @@ impl JoinedParser {
         for at in 0..rows.len() {
             let row = rows[at];
             let ahead = &rows[at + 1..rows.len().min(at + 1 + AHEAD)];
+            // The rows that decide are not read yet.
             if row.arrival < self.run.latest && !all && ahead.len() < AHEAD {
                 return at;
             }

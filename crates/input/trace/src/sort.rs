@@ -33,6 +33,7 @@ impl SortWindow {
     /// Returns the list to which a parser appends rows. No parsed row may be left.
     pub(crate) fn space(&mut self) -> &mut Vec<TraceRow> {
         assert!(self.raw == self.rows.len(), "parsed rows are left");
+        // Skipped rows have left free places.
         self.rows.truncate(self.admitted);
         // A move of the held rows follows the release of at least twice as many rows.
         if self.head >= (2 * self.capacity).max(REMOVED_MIN) || self.head == self.admitted {

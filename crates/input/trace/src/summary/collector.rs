@@ -182,6 +182,7 @@ impl Collector {
             operation.requests += 1;
             operation.sectors += u128::from(record.extent.sectors.0);
             if record.operation != Operation::Flush {
+                // A flush has no size, and zeros would distort the distribution.
                 operation.sizes.add(record.extent.sectors.0);
             }
             if let Some(response) = record.response() {

@@ -143,11 +143,14 @@ impl FieldPlaces {
             .filter(|&index| index > behind)
             .collect();
         let (start, length) = match (&after[..], &numbers[..]) {
+            // Behind the action and the flags, or the last two numbers of a format that ends with
+            // the action.
             ([start, length, ..], _) | ([], [.., start, length]) => (*start, *length),
             _ => return None,
         };
         let lengths = || rows.iter().filter_map(|row| number(row[length].1));
         let in_bytes = lengths().any(|length| length > 0)
+            // Lengths in sectors are hardly all multiples of 512, which is 256 KiB.
             && lengths().all(|length| length.is_multiple_of(SECTOR));
         Some(FieldPlaces {
             commas,
@@ -209,6 +212,7 @@ impl FieldPlaces {
         let sectors = length.div_ceil(SECTOR / self.unit);
         let mut time = LineFields::new(fields[self.time].1);
         let time = time
+            // The error is made anew below, with the place in the whole line.
             .decimal(9, "")
             .map_err(|_| mismatch(self.time, "a time in seconds"))?;
         let device = match self.device {

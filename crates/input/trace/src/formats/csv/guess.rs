@@ -142,6 +142,7 @@ fn time_unit(texts: &[&[u8]], of_vscsi: bool, comma: bool) -> (u64, &'static str
     }
     let times: Vec<f64> = texts
         .iter()
+        // In millionths, because `scaled` cuts off the digits behind the unit.
         .filter_map(|text| scaled(text, 1_000_000, comma))
         .map(|millionths| millionths as f64 / 1e6)
         .collect();
