@@ -141,6 +141,7 @@ impl Transition {
         match u128::from(self.time.as_nanos()) {
             // A transition without duration has no share of time, so each one counts in full.
             0 => self.femtojoules * u128::from(count),
+            // Multiplied first, because the integer quotient of a transition under way is 0.
             time => self.femtojoules * u128::from(spent.as_nanos()) / time,
         }
     }
@@ -219,8 +220,6 @@ impl PowerStatistics {
     #[must_use]
     pub fn plus(self, other: PowerStatistics) -> PowerStatistics {
         PowerStatistics {
-            // Multiplied before it is divided: integers then give the same energy for one long span
-            // and for many short ones.
             arms: self.arms + other.arms,
             residency: self.residency.plus(other.residency),
             energy_fj: self.energy_fj + other.energy_fj,

@@ -173,6 +173,7 @@ impl Scheme {
             defects: defects(&fields.required("defects")?)?,
         };
         config.dead = zone.dead;
+        // The spares decide the number of addresses, and this number decides what can be remapped.
         self.spare(fields, &zone, &mut config, losses)?;
         let lbns = self.lbns(fields, &zone, &config)?;
         self.remap(fields, &zone, &mut config, lbns, losses);
@@ -398,6 +399,8 @@ impl Scheme {
             );
         }
         if cover.slip_in {
+            // Slips behind the last whole range find no spares there, so they need sectors of their
+            // own.
             let in_ranges = zone.total / range * range;
             let behind = zone.slips.partition_point(|&slip| slip < in_ranges);
             spares += (zone.slips.len() - behind) as u64;

@@ -235,6 +235,8 @@ impl Import<'_> {
             surfaces: fields
                 .required("Number of data surfaces")?
                 .within(1, MAX_SURFACES)? as u32,
+            // Some layouts use the cylinder behind the last announced one; the disk grows with them
+            // below.
             cylinders: announced + 1,
             blocks: fields.required("Block count")?.amount()?,
         };
@@ -307,6 +309,7 @@ impl Import<'_> {
         Ok(DriveConfig {
             title: name.to_owned(),
             capacity_sectors: Sectors(layout.lbns()),
+            // DiskSim has blocks of 512 bytes only.
             physical_sector: 512,
             logical_sector: 512,
             rpm,

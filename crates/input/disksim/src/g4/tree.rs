@@ -273,6 +273,7 @@ fn entry<'a>(
     let cylinders_each = next("cyllen")?.within(1, cylinders)?;
     let advance = revolutions(&next("alen")?)?;
     let lbns = next("runlen")?.within(1, MAX_LBNS)? as u64;
+    // Only the sign counts: the length of the run follows from the instances.
     let outward = next("cylrunlen")?.within(-(1 << 40), 1 << 40)? < 0;
     let kind = next("childtype")?;
     let child = next("child")?;
@@ -287,6 +288,7 @@ fn entry<'a>(
         _ => return Err(kind.error(ErrorKind::WrongValue, kind.value.describe(), "TRACK or IDX")),
     };
     let at = at.unwrap_or(node.value.at);
+    // The last instance may be a part of one, and takes its cylinders all the same.
     let instances = (lbns.div_ceil(lbns_each) - 1) as i64;
     let reach = instances.checked_mul(cylinders_each).map(|reach| {
         if outward {

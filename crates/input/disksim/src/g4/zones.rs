@@ -89,6 +89,8 @@ pub(super) fn layout(
         layout.zones.push(zone.built(slips));
         zones.push(zone);
     }
+    // Last, because a replacement must be a sector without an address, and only finished zones know
+    // these.
     remap(tree, &zones, &mut layout, losses);
     Ok(layout)
 }
@@ -330,6 +332,7 @@ impl TrackZone {
             group.0 += u64::from(piece.tracks) * u64::from(piece.sectors);
             group.1 += piece.lbns();
         }
+        // Behind the pieces, so that the fillers move no sector of a piece.
         group.0 += fillers
             .iter()
             .map(|filler| u64::from(filler.2) * u64::from(longest))
@@ -468,6 +471,8 @@ impl TrackZone {
                 at += run;
             }
         }
+        // The slips of the tree come last and in the order of addresses; a zone lists its runs by
+        // sector.
         runs.sort_unstable();
         Ok(runs)
     }
@@ -489,6 +494,7 @@ impl TrackZone {
             section.end() as u32 - 1,
             self.longest,
         );
+        // Slips move addresses into the spares, so there are as many spares as slipped sectors.
         config.spares = spares;
         config.slips = slips
             .into_iter()

@@ -158,6 +158,7 @@ impl DocumentParser<'_> {
                 );
             }
             match self.next()? {
+                // The comma behind the last value may be missing.
                 (Token::Sign('}'), _) => break,
                 (Token::Sign(','), _) => {}
                 (other, place) => {
@@ -239,6 +240,7 @@ impl DocumentParser<'_> {
 
     fn value(&mut self, depth: u32) -> Result<PlacedValue, ImportError> {
         let (token, at) = self.next()?;
+        // The parser calls itself for each depth, so a deeper file would overflow the stack.
         if depth > MAX_DEPTH {
             return Err(self.limit(at, "blocks and lists nested deeper", u64::from(MAX_DEPTH)));
         }
@@ -332,6 +334,7 @@ impl DocumentParser<'_> {
                 .document
                 .error(ErrorKind::Syntax, first.at, "", found, expected));
         };
+        // Counted before the names are made, because a range of a damaged file may fill the memory.
         self.ranges = self.ranges.saturating_add(to - from).saturating_add(1);
         if self.ranges > MAX_RANGE {
             return Err(self.limit(first.at, "ranges of more names", MAX_RANGE));
