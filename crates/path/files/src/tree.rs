@@ -46,6 +46,7 @@ impl<F: DiskFormat> FileTree<F> {
             journal,
             touched: Vec::new(),
         };
+        // The root is its own parent, as on disk.
         tree.adopt(number, ObjectKind::Directory, number, root);
         tree
     }
@@ -212,12 +213,14 @@ impl<F: DiskFormat> FileSystem for FileTree<F> {
 
     fn extents(&self, object: Object, out: &mut Vec<PageMapping>) -> Result<(), FileError> {
         let inode = self.inode(object)?;
+        // Delayed pages may lie behind the last page with a place.
         let end = inode
             .map
             .end()
             .max(inode.delayed.iter().last().map_or(0, |run| run.end));
         let from = out.len();
         map_range(inode, 0..end, out);
+        // In place, because `out` may hold the extents of other files in front.
         let mut kept = from;
         for at in from..out.len() {
             if out[at].place != PagePlace::Hole {

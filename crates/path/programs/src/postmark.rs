@@ -146,6 +146,8 @@ fn read_recipe(keys: &Keys, text: Option<&str>) -> Result<Box<dyn Recipe>, Progr
         },
     };
     for run in &mut configuration.runs {
+        // Checked after keys have replaced settings, because a key and the file may contradict each
+        // other.
         config.overrule(run)?;
         config.check(run)?;
     }

@@ -142,6 +142,7 @@ impl ListPlayer {
                 );
             }
             ScriptStep::Fsync(path) => {
+                // fsync(2) needs no permission to write.
                 self.within(path, OpenFlags::READ, StepPart::Fsync(TEMPORARY))
             }
             ScriptStep::Open(path) => {
@@ -168,6 +169,7 @@ impl ListPlayer {
 
     /// Queues a move on a file. A closed file is opened for this move only.
     fn within(&mut self, path: &str, how: OpenFlags, part: StepPart) {
+        // Only an open truncates, so a file that is made anew is opened although it is open.
         if let Some(&fd) = self.open.get(path).filter(|_| !how.truncate) {
             return self.moves.push_back(match part {
                 StepPart::Write(_, at, bytes) => StepPart::Write(fd, at, bytes),
@@ -202,6 +204,7 @@ impl ListPlayer {
             }
             other => (None, other),
         };
+        // In front of the close that the step has queued.
         rest.into_iter()
             .for_each(|rest| self.moves.push_front(rest));
         bytes
@@ -241,6 +244,7 @@ impl Program for ListPlayer {
                 Some(StepPart::Write(_, _, 0) | StepPart::Read(_, _, 0)) => {}
                 Some(part) => break part,
                 None => {
+                    // Before the first step no step has ended.
                     if self.at > 0 {
                         turn.events.transaction("step", self.began);
                     }

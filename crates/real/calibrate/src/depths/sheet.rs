@@ -146,6 +146,7 @@ pub(super) fn described(
     let capacity = capacity.ok_or_else(|| missing("capacity"))?;
     let rpm = rpm.ok_or_else(|| missing("rpm"))?;
     let sectors = match told {
+        // A report has the exact number of bytes; a capacity as sold is rounded.
         Some(exact) => Sectors(exact / 512),
         None => sectors_of(Bytes(sold.unwrap_or_default())),
     };
@@ -299,6 +300,8 @@ fn between(
             "the whole surface in {minutes} minutes is {mean:.1} MB/s in the mean, {other}"
         ),
     };
+    // The platter takes equal time for each track, and track lengths are linear between the edges,
+    // so the mean rate is half of the sum.
     let left = 2.0 * mean - outer;
     if let Some(inner) = inner {
         let apart = ((outer + inner) / 2.0 / mean - 1.0).abs();

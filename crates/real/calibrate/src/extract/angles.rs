@@ -205,6 +205,7 @@ impl Angles {
         angles.learn_buffer().await?;
         let mut noisy = 0;
         for _ in 0..DESCENTS {
+            // The descent needs this many lower neighbours.
             let lbn = DESCENT_READS
                 + angles
                     .random
@@ -231,10 +232,12 @@ impl Angles {
     async fn descend(&mut self, lbn: u64) -> Result<Descent, ExtractError> {
         let first = self.completion(lbn).await?;
         let once = self.completion(lbn - 1).await? - first;
+        // A shorter time is a buffer's, and a longer one crosses to another track.
         if !(REVOLUTION_NS.0 * 0.8..REVOLUTION_NS.1).contains(&once) {
             return Ok(Descent::Broken);
         }
         self.probe
+            // Well between two counts, so that the number of revolutions is sure.
             .idle(Duration::from_nanos((once * 2.4) as u64))
             .await?;
         let more = self.completion(lbn - 2).await? - first - once;
@@ -255,6 +258,8 @@ impl Angles {
             let pause = if doubling < DOUBLINGS {
                 revolution * f64::from(1 << doubling)
             } else {
+                // Away from a whole number of revolutions: a host that is a little late then misses
+                // none.
                 revolution * 1.4
             };
             self.probe.idle(Duration::from_nanos(pause as u64)).await?;
@@ -276,6 +281,7 @@ impl Angles {
         }
         let (middle, noise) = spread(&mut off);
         (self.rotation.revolution_ns, self.rotation.noise) =
+            // The median offset is the sum of the revolution's error over all revolutions so far.
             (revolution * (1.0 + middle / elapsed), noise);
         Ok(if self.rotation.noise <= NOISE_MAX {
             Descent::Measured
@@ -380,6 +386,7 @@ impl Angles {
         let answer = self.probe.read(lbn, 1).await?;
         let angle = (answer.completed.as_nanos() as f64 / self.rotation.revolution_ns).fract();
         let hit = answer.response_ns() <= self.rotation.hit_ns;
+        // Where reads are late, a late read must not pass for the expected angle.
         let within = if self.rotation.late {
             within.min(NOISE_MAX)
         } else {
@@ -412,6 +419,7 @@ impl Angles {
                 return Err(self.never_missed(answer.response_ns()));
             }
             self.forget().await?;
+            // At least 1, so that the loop ends on a device without a known buffer, too.
             evicted += self.rotation.evictions.max(1);
         }
     }
@@ -450,6 +458,8 @@ impl Angles {
     /// delivered data and hold the data read ahead.
     async fn learn_buffer(&mut self) -> Result<(), ExtractError> {
         let mut stride = None;
+        // Whole tracks, the sector itself, and read-ahead. The last one that answers is the
+        // furthest ahead, which a ring keeps longest.
         for candidate in [-8i64, 0, 1, 8] {
             if let Some(slowest) = self.answers_at(candidate).await? {
                 // A little above the slowest answer, because a read repeated in vain costs little.
@@ -524,6 +534,7 @@ impl Angles {
                 .random
                 .below(self.capacity().saturating_sub(2 * reach).max(1));
         self.probe.read(lbn, 1).await?;
+        // At random, so that the platter stands at any angle when the second read comes.
         let pause = self.random.unit() * REVOLUTION_NS.1;
         self.probe.idle(Duration::from_nanos(pause as u64)).await?;
         self.evict(between, sectors).await?;

@@ -265,6 +265,7 @@ fn utf8(path: &Path) -> Result<&str, StackError> {
 
 /// Returns the names and titles of the library's drives.
 fn library() -> Result<Vec<(&'static str, String)>, ValidateError> {
+    // Without the checks of a drive, because only the title is needed.
     let titled = |name| Ok((name, drives::load_unchecked(name)?.config().title.clone()));
     drives::names().into_iter().map(titled).collect()
 }

@@ -221,6 +221,7 @@ impl QueueSearch<'_> {
                     self.tries(other, KIND_RATIO_MAX)?;
                 }
             }
+            // Other orders have no margin.
             if self.best.discipline != FIRMWARE {
                 continue;
             }
@@ -419,6 +420,7 @@ impl Fit {
         for far_ms in FAR_MS {
             starts.extend(kinds(QueueChoice { far_ms, ..plain }));
         }
+        // The descent reaches the windows between.
         for window in WINDOWS.into_iter().step_by(2) {
             starts.push(QueueChoice { window, ..plain });
         }

@@ -161,6 +161,7 @@ impl OwnLog {
                 .max()
                 .unwrap_or(0),
             resolution_ms: resolution_ms(&spans),
+            // Of the choosing half alone: the other half must judge a model that has not seen it.
             rotation: Rotation::of(&spans[..spans.len() / 2]),
             paced: paced.into(),
             logged,
@@ -266,6 +267,7 @@ fn spans<'a>(
         end,
     };
     let mut spans: Vec<ServiceSpan> = known.into_iter().map(span).collect();
+    // By address at equal times, so that the parts of a merged request stand side by side.
     spans.sort_by_key(|span| (span.start, span.extent.start));
     let mut joined: Vec<ServiceSpan> = Vec::with_capacity(spans.len());
     for span in spans {
