@@ -232,6 +232,7 @@ impl ZfsPool {
             .and_then(|(_, value)| value.parse().ok())
             .unwrap_or(1.0);
         let bytes = (allocated as f64).min(FULLEST * size as f64) * data_share * ratio;
+        // The stack file has whole GB, and `0GB` would be no volume.
         (self.layout != "raid0" && bytes >= 1e9).then_some(bytes)
     }
 
@@ -274,6 +275,7 @@ fn trees(file: &str, lines: &[&str], header: usize) -> Result<Vec<ZfsPool>, Stac
             break;
         };
         let top_indent = *top.get_or_insert(entry.indent);
+        // `zpool list -v` writes headings such as `logs` as far left as the pools.
         let begins = entry.indent <= top_indent && !HEADINGS.contains(&entry.name);
         if begins && !tree.is_empty() {
             pools.push(pool(file, &std::mem::take(&mut tree))?);
@@ -393,6 +395,7 @@ fn pool(file: &str, tree: &[Entry]) -> Result<ZfsPool, StackError> {
                 continue;
             }
             "" => {}
+            // The mirror of a log: its devices follow in lines of their own.
             _ => continue,
         }
         let top = entry.indent <= *vdev_indent.get_or_insert(entry.indent);
@@ -520,6 +523,7 @@ fn finish(
     }
     pool.width = width;
     pool.vdevs = widths.len() as u32;
+    // A RAID 0 has no place for a special vdev, caches and logs.
     if pool.layout == "raid0" {
         return Ok(pool);
     }
