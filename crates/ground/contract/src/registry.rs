@@ -105,7 +105,51 @@ fn checked(keys: &Keys, names: &[&str]) -> Result<Value, ConfigError> {
 }
 
 fn refused((key, error): (String, serde_json::Error)) -> ConfigError {
-    ConfigError::new(key, without_position(&error))
+    ConfigError::new(key, plain(&without_position(&error)))
+}
+
+/// Names of serde for the types of Rust and of JSON, and the words of a stack file for them.
+const EXPECTED: &[(&str, &str)] = &[
+    ("u8", "a whole number from 0 to 255"),
+    ("u16", "a whole number from 0 to 65535"),
+    ("u32", "a whole number from 0 to 4294967295"),
+    ("u64", "a whole number, at least 0"),
+    ("usize", "a whole number, at least 0"),
+    ("i32", "a whole number"),
+    ("i64", "a whole number"),
+    ("f32", "a number"),
+    ("f64", "a number"),
+    ("a boolean", "true or false"),
+    ("a string", "a text in quotes"),
+    ("a sequence", "a list"),
+    ("a map", "a table"),
+];
+
+/// Returns a message of serde about a value of the wrong type in the words of a stack file, and any
+/// other message as it is.
+fn plain(message: &str) -> String {
+    let Some((found, expected)) = message
+        .strip_prefix("invalid type: ")
+        .or_else(|| message.strip_prefix("invalid value: "))
+        // The last one, because a text of the user may have the same words.
+        .and_then(|text| text.rsplit_once(", expected "))
+    else {
+        return message.to_owned();
+    };
+    let found = match found {
+        "sequence" => "a list",
+        "map" => "a table",
+        // The value itself shows its type.
+        _ => ["string ", "integer ", "boolean ", "floating point "]
+            .iter()
+            .find_map(|kind| found.strip_prefix(kind))
+            .map_or(found, |value| value.trim_matches('`')),
+    };
+    let expected = EXPECTED
+        .iter()
+        .find(|(name, _)| *name == expected)
+        .map_or(expected, |(_, words)| words);
+    format!("found {found}; expected {expected}")
 }
 
 /// Returns an error at the first key outside `known`.
@@ -180,6 +224,54 @@ fn without_position(error: &serde_json::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_refused_in_the_words_of_a_stack_file() {
+        #[derive(Debug, serde::Deserialize, JsonSchema)]
+        #[allow(dead_code, reason = "the keys are only read")]
+        struct Table {
+            count: Option<u32>,
+            share: Option<f64>,
+            on: Option<bool>,
+            list: Option<Vec<u32>>,
+        }
+        for (key, value, message) in [
+            (
+                "count",
+                serde_json::json!("x, expected u8"),
+                "found \"x, expected u8\"; expected a whole number from 0 to 4294967295",
+            ),
+            (
+                "count",
+                serde_json::json!(-1),
+                "found -1; expected a whole number from 0 to 4294967295",
+            ),
+            (
+                "share",
+                serde_json::json!([1]),
+                "found a list; expected a number",
+            ),
+            (
+                "count",
+                serde_json::json!(1.5),
+                "found 1.5; expected a whole number from 0 to 4294967295",
+            ),
+            (
+                "on",
+                serde_json::json!(1),
+                "found 1; expected true or false",
+            ),
+            (
+                "list",
+                serde_json::json!({}),
+                "found a table; expected a list",
+            ),
+        ] {
+            let keys = Keys::from_iter([(key.to_owned(), value)]);
+            let error = read::<Table>(&keys).unwrap_err();
+            assert_eq!((error.key.as_str(), error.message.as_str()), (key, message));
+        }
+    }
 
     #[test]
     fn a_suggestion_has_the_digits_of_the_name() {

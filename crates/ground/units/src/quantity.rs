@@ -6,8 +6,13 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum QuantityError {
     /// The text has no leading number.
-    #[error("`{0}` does not begin with a number")]
-    NoNumber(String),
+    #[error("found `{found}`; expected a number and a unit of {expected}")]
+    NoNumber {
+        /// Text as written.
+        found: String,
+        /// Known units.
+        expected: &'static str,
+    },
     /// The unit does not fit this kind of quantity.
     #[error("`{found}` is not a unit here; expected one of {expected}")]
     UnknownUnit {
@@ -72,7 +77,7 @@ const RATE_UNITS: &[(&str, u64)] = &[
 /// and the kernel. A unit with a small b, such as `64kb`, is refused, because fio reads 65,536
 /// bytes there and the SI prefix means 64,000. `kB` is SI, and is read as 1000.
 pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
-    let (number, unit) = split(text)?;
+    let (number, unit) = split(text, BYTE_UNITS_EXPECTED)?;
     // Only one letter before the b is uncertain. `kib` passes, because the i says 1024.
     let prefix = unit.strip_suffix('b').filter(|prefix| prefix.len() == 1);
     if let Some(prefix) = prefix.filter(|prefix| "kmgtKMGT".contains(prefix)) {
@@ -90,7 +95,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
 /// Reads a size that a person types, as [`parse_bytes`], but refuses a number without a unit: in
 /// `--usable 20` the person means 20 TB rather than 20 bytes. `0` needs no unit.
 pub(crate) fn parse_bytes_with_unit(text: &str) -> Result<u64, QuantityError> {
-    let (number, unit) = split(text)?;
+    let (number, unit) = split(text, BYTE_UNITS_EXPECTED)?;
     let zero = number.bytes().all(|digit| b"0.".contains(&digit));
     if unit.is_empty() && !zero {
         return Err(QuantityError::NoUnit(number.to_owned()));
@@ -109,19 +114,23 @@ pub(crate) fn parse(
     units: &[(&str, u64)],
     expected: &'static str,
 ) -> Result<u64, QuantityError> {
-    let (number, unit) = split(text)?;
+    let (number, unit) = split(text, expected)?;
     scaled(text, number, unit, units, expected)
 }
 
-/// Splits a quantity into its number and its unit, both without spaces around.
-fn split(text: &str) -> Result<(&str, &str), QuantityError> {
+/// Splits a quantity into its number and its unit, both without spaces around. `expected` are the
+/// units that the message of a text without a number lists.
+fn split<'t>(text: &'t str, expected: &'static str) -> Result<(&'t str, &'t str), QuantityError> {
     let text = text.trim();
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     if !number.starts_with(|c: char| c.is_ascii_digit()) {
-        return Err(QuantityError::NoNumber(text.to_owned()));
+        return Err(QuantityError::NoNumber {
+            found: text.to_owned(),
+            expected,
+        });
     }
     Ok((number, unit.trim()))
 }
@@ -242,12 +251,15 @@ mod tests {
     fn what_is_no_quantity_is_refused_with_its_reason() {
         assert!(matches!(
             parse_bytes("many"),
-            Err(QuantityError::NoNumber(_))
+            Err(QuantityError::NoNumber { .. })
         ));
-        assert!(matches!(parse_bytes(""), Err(QuantityError::NoNumber(_))));
+        assert!(matches!(
+            parse_bytes(""),
+            Err(QuantityError::NoNumber { .. })
+        ));
         assert!(matches!(
             parse_bytes("-4K"),
-            Err(QuantityError::NoNumber(_))
+            Err(QuantityError::NoNumber { .. })
         ));
         assert!(matches!(
             parse_bytes("4X"),
@@ -274,6 +286,18 @@ mod tests {
             parse_duration("876000.1h"),
             Err(QuantityError::TooLong(_))
         ));
+    }
+
+    #[test]
+    fn a_text_without_a_number_is_refused_with_the_units_of_its_kind() {
+        for (message, units) in [
+            (parse_bytes("x").unwrap_err().to_string(), "KiB"),
+            (parse_duration("x").unwrap_err().to_string(), "ms"),
+            (parse_bit_rate("x").unwrap_err().to_string(), "Mbit/s"),
+        ] {
+            assert!(message.starts_with("found `x`; expected"), "{message}");
+            assert!(message.contains(units), "{message}");
+        }
     }
 
     #[test]

@@ -260,14 +260,22 @@ fn check_numbers(ashift: u32, volume: &VolumeKeys, memory: &MemoryKeys) -> Resul
 /// Returns the number of drives of each vdev.
 fn width(kind: Kind, keys: &VdevKeys, data: usize) -> Result<usize, ConfigError> {
     if data == 0 {
-        let message = match (keys.logs, keys.caches + keys.special) {
-            (0, 0) => "a pool needs drives; found none".to_owned(),
-            (logs, 0) => {
-                format!("all drives are log devices, by logs = {logs}; add drives for data")
-            }
-            (logs, _) => format!(
-                "all drives are log devices, caches or special, by logs = {logs}, caches = {} and special = {}; add drives for data",
-                keys.caches, keys.special
+        // Only the keys that take drives: a message with `special = 0` would blame a key that
+        // nobody gave.
+        let taken: Vec<String> = [
+            ("logs", keys.logs),
+            ("caches", keys.caches),
+            ("special", keys.special),
+        ]
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(key, count)| format!("{key} = {count}"))
+        .collect();
+        let message = match taken.is_empty() {
+            true => "a pool needs drives; found none".to_owned(),
+            false => format!(
+                "found no drives for data, because {} take all drives; add drives",
+                taken.join(" and ")
             ),
         };
         return Err(ConfigError::new("members", message));

@@ -24,6 +24,9 @@ pub const RESERVE: u64 = 2 * ROW_HEIGHT;
 /// Largest number of distributed spares (`draid_config_by_type`, `cmd/zpool/zpool_vdev.c`).
 const SPARES_MAX: u64 = 100;
 
+/// Data devices of a group without a key `data` (`draid_config_by_type`, `cmd/zpool/zpool_vdev.c`).
+const DATA_USUAL: u64 = 8;
+
 /// First word of the generator's state: `VDEV_DRAID_SEED`.
 const GENERATOR: u64 = 0xd_7a1d_5eed;
 
@@ -224,31 +227,37 @@ impl DraidShape {
                 format!("found {children}; draid has at most 255 devices"),
             );
         }
-        let left = children.saturating_sub(spares + parities);
-        let data = self.data.unwrap_or(left.min(8));
         if self.data == Some(0) {
             return fail("data", "found 0; a group has at least 1 data device".into());
         }
-        if spares > SPARES_MAX || spares > children.saturating_sub(data + parities) {
-            let most = children.saturating_sub(data + parities).min(SPARES_MAX);
-            return fail(
-                "spares",
-                format!(
-                    "found {spares}; {children} devices with groups of {data} data and {parities} parity have at most {most} distributed spares"
-                ),
+        if children <= parities {
+            let message = format!(
+                "found {children}; 1 data and {parities} parity need at least {} devices",
+                1 + parities
             );
+            return fail("members", message);
         }
-        if data == 0 || data + parities + spares > children {
-            let needed = data.max(1) + parities + spares;
-            return fail(
-                "members",
-                format!(
-                    "found {children}; {} data, {parities} parity and {spares} distributed spares need at least {needed} devices",
-                    data.max(1)
-                ),
+        // The smallest group has one data device, so that more spares fit no `data` at all.
+        let spares_most = (children - parities - 1).min(SPARES_MAX);
+        if spares > spares_most {
+            let message = format!(
+                "found {spares}; {children} devices with {parities} parity have at most {spares_most} distributed spares"
             );
+            return fail("spares", message);
         }
-        Ok(data)
+        let data_most = children - parities - spares;
+        match self.data {
+            // `data` is named, because every smaller value is right with these spares.
+            Some(data) if data > data_most => fail(
+                "data",
+                format!(
+                    "found {data}; {children} devices with {parities} parity and {spares} distributed spares have groups of at most {data_most} data devices ({data} need {} devices)",
+                    data + parities + spares
+                ),
+            ),
+            Some(data) => Ok(data),
+            None => Ok(data_most.min(DATA_USUAL)),
+        }
     }
 }
 

@@ -141,8 +141,12 @@ fn the_spare_is_the_child_without_data() {
 #[test]
 fn shapes_that_zfs_refuses_name_their_key() {
     for (shape, key, says) in [
-        (shape(8, 8, 1, 0), "members", "at least 9"),
-        (shape(10, 8, 1, 2), "spares", "at most 1"),
+        (shape(8, 8, 1, 0), "data", "8 need 9 devices"),
+        (shape(11, 12, 2, 1), "data", "at most 8 data"),
+        (shape(10, 8, 1, 2), "data", "at most 7 data"),
+        (shape(10, 1, 1, 9), "spares", "at most 8"),
+        (shape(200, 8, 1, 101), "spares", "at most 100"),
+        (shape(2, 1, 2, 0), "members", "at least 3"),
         (shape(300, 8, 1, 0), "members", "at most 255"),
         (shape(8, 0, 1, 0), "data", "at least 1"),
     ] {

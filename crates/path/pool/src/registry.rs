@@ -105,13 +105,19 @@ mod tests {
             ("raidz1", json!({ "width": 3 }), 8, "width", "whole vdevs"),
             ("mirror", json!({}), 1, "members", "at least 2"),
             ("mirror", json!({}), 3, "members", "whole vdevs"),
-            ("draid2", json!({ "data": 8 }), 9, "members", "at least 10"),
+            (
+                "draid2",
+                json!({ "data": 8 }),
+                9,
+                "data",
+                "8 need 10 devices",
+            ),
             (
                 "draid1",
                 json!({ "data": 4, "spares": 4 }),
                 8,
-                "spares",
-                "at most 3",
+                "data",
+                "at most 3 data",
             ),
             (
                 "raidz2",
@@ -119,6 +125,13 @@ mod tests {
                 8,
                 "recordsize",
                 "one sector",
+            ),
+            (
+                "raidz2",
+                json!({ "recordsize": "x" }),
+                8,
+                "recordsize",
+                "found `x`; expected a number",
             ),
             (
                 "raidz2",
@@ -170,7 +183,7 @@ mod tests {
                 "expanded_from",
                 "3 to 8",
             ),
-            ("raidz2", json!({ "logs": 8 }), 8, "members", "log devices"),
+            ("raidz2", json!({ "logs": 8 }), 8, "members", "logs = 8"),
             (
                 "raidz2",
                 json!({ "dirty_data_max": "64KiB" }),
@@ -236,7 +249,13 @@ mod tests {
                 "found \"ordered\"",
             ),
             ("raidz2", json!({ "scan_limit": 0 }), 8, "scan_limit", "end"),
-            ("raidz2", json!({ "caches": 8 }), 8, "members", "caches = 8"),
+            (
+                "raidz2",
+                json!({ "caches": 8 }),
+                8,
+                "members",
+                "because caches = 8 take",
+            ),
             (
                 "raidz2",
                 json!({ "special": 1 }),

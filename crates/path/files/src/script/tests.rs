@@ -30,7 +30,7 @@ fn what_is_wrong_is_named_with_its_line() {
             1,
             "found `append a`; expected `append PATH SIZE`",
         ),
-        ("append a many", 1, "`many` does not begin with a number"),
+        ("append a many", 1, "found `many`; expected a number"),
         ("repeat 3\nsync", 1, "`repeat` has no `end`"),
         ("sync\nend", 2, "`end` without a `repeat`"),
         (
