@@ -87,9 +87,10 @@ fn volume(page: &mut String) {
     section(
         page,
         "All volumes",
-        "Every volume has the key `layout` (default `jbod`), these keys and the keys of its layout. The column `default` has \
-         the value for live serving ([serving.md](../serving.md)), arrays on devices ([arrays.md](../arrays.md)) and studies \
-         ([studies.md](../studies.md)); the text names the default of a stack file that runs. \
+        "Every volume has the key `layout` (default `jbod`), these keys and the keys of its layout. An empty cell in the \
+         column `default` means that the text says what happens without the key. Some keys have another default in a stack \
+         file that runs than elsewhere, and the cell names both. \"Elsewhere\" is live serving ([serving.md](../serving.md)), \
+         arrays on devices ([arrays.md](../arrays.md)) and studies ([studies.md](../studies.md)). \
          [reference.md](../reference.md) explains how sizes are written; rates are sizes a second. A row is the chunks of all \
          members at one offset; the [glossary](../glossary.md) has the other terms.\n\n\
          An array like `md` works as Linux's md does: stripes of 4 KiB pages with a cache, writes that wait for their \
@@ -430,11 +431,15 @@ fn keys(page: &mut String, schema: &Value) {
         let required = schema["required"]
             .as_array()
             .is_some_and(|list| list.iter().any(|name| name == key));
-        let default = match &property["default"] {
-            Value::Null if required => "required".to_owned(),
-            Value::Null => String::new(),
-            Value::String(text) => format!("`{text}`"),
-            other => format!("`{other}`"),
+        // A key whose default depends on its use has the words for the cell in its schema, because a
+        // JSON schema knows one default.
+        let in_words = property["x-default"].as_str();
+        let default = match (in_words, &property["default"]) {
+            (Some(words), _) => words.to_owned(),
+            (None, Value::Null) if required => "required".to_owned(),
+            (None, Value::Null) => String::new(),
+            (None, Value::String(text)) => format!("`{text}`"),
+            (None, other) => format!("`{}`", as_written(other)),
         };
         let meaning = property["description"]
             .as_str()
@@ -449,11 +454,29 @@ fn keys(page: &mut String, schema: &Value) {
     page.push('\n');
 }
 
+/// Returns a value as a stack file has it: the reader of a page knows TOML, and no JSON. Keys without
+/// a value are left out.
+fn as_written(value: &Value) -> String {
+    let Value::Object(keys) = value else {
+        return value.to_string();
+    };
+    let given: Vec<String> = keys
+        .iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(key, value)| format!("{key} = {}", as_written(value)))
+        .collect();
+    format!("{{ {} }}", given.join(", "))
+}
+
 /// Largest number of names in a cell of a table.
 const NAMES_MOST: usize = 12;
 
 /// Returns the kind of a value, in a few words.
 fn kind(property: &Value, root: &Value) -> String {
+    // Names and any other text: the list of names would say less than the words.
+    if let Some(words) = property["x-value"].as_str() {
+        return words.to_owned();
+    }
     if let Some(name) = property["$ref"]
         .as_str()
         .and_then(|path| path.rsplit('/').next())
@@ -466,6 +489,7 @@ fn kind(property: &Value, root: &Value) -> String {
         };
     }
     let names = choices(property);
+    // A longer list would push the meaning of each key off the page.
     if names.len() > NAMES_MOST {
         return format!("one of {} names", names.len());
     }
@@ -474,6 +498,7 @@ fn kind(property: &Value, root: &Value) -> String {
     }
     for list in ["anyOf", "oneOf"] {
         if let Some(options) = property[list].as_array() {
+            // `null` is the schema's way to say that the key may be absent.
             let kinds = options.iter().filter(|option| option["type"] != "null");
             return one_of(kinds.map(|option| kind(option, root)));
         }
@@ -514,7 +539,13 @@ fn plain(name: &str, property: &Value, root: &Value) -> String {
         "array" if property["items"].is_object() => {
             format!("list of: {}", kind(&property["items"], root))
         }
-        "array" => "list".to_owned(),
+        "array" => property["prefixItems"].as_array().map_or_else(
+            || "list".to_owned(),
+            |items| {
+                let kinds = one_of(items.iter().map(|item| kind(item, root)));
+                format!("list of {}: {kinds}", items.len())
+            },
+        ),
         _ => "table".to_owned(),
     }
 }

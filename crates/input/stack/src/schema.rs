@@ -257,6 +257,7 @@ fn policy<F>(
     let mut schema = hoisted((entry.schema)().into(), definitions);
     schema["description"] = json!(entry.summary);
     schema["type"] = json!("object");
+    // Editors then underline a misspelt key, as the loader refuses it.
     schema["additionalProperties"] = json!(false);
     if !schema["properties"].is_object() {
         schema["properties"] = json!({});
@@ -286,6 +287,7 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
     let keys = json!({
         "drive": {
             "anyOf": [{ "enum": drives::names() }, { "enum": drives::flash_names() }, { "type": "string", "pattern": "\\.toml$" }],
+            "x-value": "name or file",
             "description": "a drive of the library, or a drive file relative to the stack file; needed, unless `members` or the volume around this one names the drives",
         },
         "drives": { "type": "integer", "minimum": 1, "description": "number of members, all of the drive in `drive`; not with `members`; default 1" },

@@ -226,7 +226,11 @@ pub struct MemoryKeys {
     /// Time of the processor for records, such as `{ threads = 8, encryption_mb_per_s = 64 }`.
     /// Default: the processor needs no time.
     pub processor: Option<ProcessorKeys>,
-    /// Rules of the cache on the drives of `caches`, such as `{ write_max = "32MiB" }`.
+    /// Rules of the cache on the drives of `caches`, such as `{ write_max = "32MiB" }`. `write_max`:
+    /// largest number of bytes written at a time, once a second. `headroom`: bytes that the feeding
+    /// thread looks at in each list of the ARC, in multiples of `write_max`. `noprefetch`: true if
+    /// records that were only read ahead are not written. `size`: bytes in use on each drive, by
+    /// default the whole drive.
     pub l2arc: L2arcKeys,
 }
 

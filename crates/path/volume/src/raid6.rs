@@ -19,14 +19,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid6Config {
-    /// Behaviour of the array: `md` as Linux's md, or `ideal`. Default in a stack file that
-    /// runs: `md`; but `ideal` with `[controller]`, with `coordinate` and with
-    /// `dummy_parity_reads`. Default for live serving, for arrays on devices and for studies:
-    /// `ideal`.
+    /// Behaviour of the array: `md` as Linux's md, or `ideal`. A stack file that runs has the
+    /// default `md`, but `ideal` with `[controller]`, with `coordinate` and with
+    /// `dummy_parity_reads`. Live serving, arrays on devices and studies have the default `ideal`.
+    #[schemars(extend("x-default" = "`md` in a stack file, else `ideal`"))]
     pub like: Like,
     /// Bytes on one member before the next member has its turn: a positive multiple of 512; for an
-    /// array like md a power of two, at least 4KiB. Default 64KiB; for an array like md in a stack
-    /// file 512KiB, as `mdadm --create` makes it.
+    /// array like md a power of two, at least 4KiB. Default 64KiB. An array like md in a stack file
+    /// has the default 512KiB, as `mdadm --create` makes it.
+    #[schemars(extend("x-default" = "`512KiB` like md in a stack file, else `64KiB`"))]
     pub chunk: Bytes,
     /// Pattern in which parity moves from row to row: towards member 0 (`left`) or away from it
     /// (`right`); data begins after the parity (`symmetric`) or at member 0 (`asymmetric`). Default
@@ -35,13 +36,16 @@ pub struct Raid6Config {
     /// The failed members, counted from 0; at most two. Default none.
     pub failed: Vec<u32>,
     /// Number of stripes in memory, in pages of 4 KiB of each member: md's `stripe_cache_size`. A
-    /// write of part of a row reads no data and no parity that a stripe holds. Default 0: no stripe is
-    /// held. An array like md has 17 to 32768 stripes, default 256, and writes wait while all
-    /// stripes have work.
+    /// write of part of a row reads no data and no parity that a stripe holds. Default 0: no stripe
+    /// is held. An array like md in a stack file has the default 256. An array like md has 17 to
+    /// 32768 stripes, and writes wait while all stripes have work.
+    #[schemars(extend("x-default" = "`256` like md in a stack file, else `0`"))]
     pub stripe_cache: u32,
-    /// md's choice between read-modify-write and reconstruct-write (`rmw_level`): `reconstruct`
-    /// (0), `fewer` (1) or `modify` (2). Default `fewer`: the method with fewer reads, and
-    /// reconstruct-write if both need equally many. Only for an array like md.
+    /// Method for a partly written stripe: md's `rmw_level`. Read-modify-write reads the old data
+    /// and the old parity; reconstruct-write reads the other data. `reconstruct` (0): always
+    /// reconstruct-write. `fewer` (1): the method with fewer reads, and reconstruct-write if both
+    /// need equally many. `modify` (2): the method with fewer reads, and read-modify-write if both
+    /// need equally many. Default `fewer`. Only for an array like md.
     pub parity_updates: ParityUpdates,
     /// Number of stripes that are overwritten as a whole and go before a partly written stripe that
     /// waits for its reads: md's `preread_bypass_threshold`. Default 1. Only for an array like md.
