@@ -70,6 +70,13 @@ impl AtLoad {
             sentence.push_str(&format!("; of {} {}", first.name, miss.why));
         }
         sentence.push_str(").");
+        let at_own_load = finalists.iter().find(|one| one.name == best.name);
+        if let Some(why) =
+            at_own_load.and_then(|one| why_shorter(&best.healthy, &one.healthy, wishes))
+        {
+            sentence.push(' ');
+            sentence.push_str(&why);
+        }
         Some(AtLoad {
             load,
             recommended: best.name.clone(),
@@ -78,6 +85,32 @@ impl AtLoad {
             sentence,
         })
     }
+}
+
+/// Returns a sentence if the printed 99th percentile at more load (`there`) is below the one at the
+/// original load (`own`). A reader expects the contrary: more load makes queues longer.
+fn why_shorter(there: &ArrayOutcome, own: &ArrayOutcome, wishes: &Wishes) -> Option<String> {
+    // `reached` prints the 99th percentile of these answers only.
+    if wishes.p99.is_none() || wishes.streams.is_some() || there.p99_ms >= own.p99_ms {
+        return None;
+    }
+    let margin = there
+        .p99_ci95_half_width
+        .zip(own.p99_ci95_half_width)
+        .map(|(one, other)| one + other);
+    let before = format!(
+        "This is shorter than the {} ms at the load itself",
+        number(own.p99_ms)
+    );
+    Some(match margin {
+        Some(margin) if own.p99_ms - there.p99_ms > margin => {
+            format!("{before}, by more than chance explains.")
+        }
+        _ => format!(
+            "{before}. The difference may be chance: only {} requests of these runs are slower than the 99th percentile. Longer runs tell.",
+            there.p99_beyond
+        ),
+    })
 }
 
 /// Returns sentences about other wishes that alter the answer, layouts that fail a single wish, and
@@ -617,6 +650,22 @@ mod tests {
         // If no finalist meets the wish, the nearest one has the smallest excess.
         assert_eq!(at_twice(70.0, 80.0).recommended, "safe");
         assert_eq!(at_twice(80.0, 70.0).recommended, "cheap");
+    }
+
+    #[test]
+    fn a_99th_percentile_that_falls_with_the_load_has_a_reason() {
+        // At the load itself the 99th percentile of safe is 30 ± 0.1 ms.
+        let rises = at_twice(50.0, 55.0).sentence;
+        assert!(!rises.contains("shorter"), "{rises}");
+        let chance = at_twice(29.9, 55.0).sentence;
+        assert!(
+            chance.contains(
+                "shorter than the 30.0 ms at the load itself. The difference may be chance"
+            ) && chance.contains("only 1000 requests"),
+            "{chance}"
+        );
+        let more = at_twice(20.0, 55.0).sentence;
+        assert!(more.ends_with("by more than chance explains."), "{more}");
     }
 
     /// Returns the names of finalists in their order by these wishes.
