@@ -96,6 +96,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         batches: arguments.batches as usize,
         first: arguments
             .first
+            // At least 2: the difference of a single part has no interval.
             .unwrap_or_else(|| (arguments.batches / 4).clamp(2, 8)) as usize,
         confidence: arguments.confidence,
         jobs: jobs(arguments.jobs),

@@ -215,6 +215,8 @@ fn modelled(stack: &Stack, load: &Load) -> Result<QueueingPrediction, PredictErr
         .map_err(|error| PredictError::Asked(error.to_string()))?;
     let tabulated_ms = began.elapsed().as_secs_f64() * 1e3;
     let began = Instant::now();
+    // On platters of one angle the parts of a request end whole revolutions apart, and at any
+    // distance otherwise.
     let in_step = drives
         .iter()
         .all(|drive| drive.phase() == drives[0].phase());

@@ -23,6 +23,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
+    // A trace without addresses still has requests to show.
     let options = TraceOptions {
         needs_addresses: false,
         ..arguments.selection.options()

@@ -34,6 +34,7 @@ impl ReportedDrive {
     /// If the report has no capacity.
     pub fn read(file: &str, text: &str) -> Result<ReportedDrive, StackError> {
         let found = if is_json(text) {
+            // A damaged report becomes an empty one, and the missing capacity is the error.
             let json = serde_json::from_str(text).unwrap_or_default();
             SmartIdentity::of_json(&json)
         } else {

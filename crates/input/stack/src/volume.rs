@@ -357,6 +357,7 @@ fn read_members(
         let Value::Object(keys) = item else {
             return Err(fail("", format!("found {item}; expected a table")));
         };
+        // Copied and not taken: `read_volume` takes the key out of its own copy.
         let times = count(keys.get("count").cloned(), "count", 1)
             .map_err(|error| document.error(error.below(&path)))?;
         let described = read_volume(document, folder, keys, &path, inherited)?;

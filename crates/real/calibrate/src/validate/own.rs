@@ -232,6 +232,7 @@ pub fn fit_given_disk(
     }
     let start = FitStart::new(&Fit::new(&log, seed), drive)?;
     let mut disk = fit_from(log, vec![start], seed)?;
+    // The sources of the user's figures then stand in the drive file.
     disk.given = true;
     Ok(disk)
 }
