@@ -127,13 +127,25 @@ function tag(ranked, index, settled) {
   return sure ? "" : "speed not told apart from the fastest yet";
 }
 
+/** Returns the price and the wear of the flash devices beside the disks. */
+function wear(flash) {
+  const facts = [flash.devices === 1 ? "a flash device" : `${flash.devices} flash devices`];
+  if (flash.price !== null) facts[0] += `, price ${three(flash.price)}`;
+  if (flash.written_gb_a_day !== null) facts.push(`${three(flash.written_gb_a_day)} GB a day to flash`);
+  if (flash.wear_share_a_year !== null) facts.push(`${three(100 * flash.wear_share_a_year)} % of the flash's rated writes in a year`);
+  return facts;
+}
+
 function card(finalist, ranked, index, most, settled) {
   const { volume, loss, price } = finalist;
   const facts = [`${capacity(volume.usable_bytes)} usable`, mayFail(volume.failures_survived)];
   facts.push(`chance of loss in a year: ${chance(loss.chance_a_year)}`);
   if (finalist.rebuilding?.rebuild_hours) facts.push(`rebuild ${three(finalist.rebuilding.rebuild_hours)} h`);
   if (finalist.healthy.mean_w) facts.push(`${three(finalist.healthy.mean_w)} W`);
-  if (price !== null) facts.push(`price ${three(price)}`);
+  const { flash } = finalist;
+  const leftOut = flash && flash.price === null ? " without flash devices" : "";
+  if (price !== null) facts.push(`price ${three(price)}${leftOut}`);
+  if (flash) facts.push(...wear(flash));
   const parts = ranked.report.time_ms;
   const whole = ranked.report.response_ms.mean;
   const misses = [...finalist.misses, ...finalist.misses_without_a_drive].map((miss) => miss.why);

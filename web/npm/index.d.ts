@@ -64,13 +64,30 @@ export interface Outcome {
   rebuild_hours: number | null;
 }
 
+/** Flash devices beside the disks: the cache, special vdevs, logs. */
+export interface Flash {
+  devices: number;
+  price: number | null;
+  written_gb_a_day: number | null;
+  /** Share of the rated writes that a year uses. */
+  wear_share_a_year: number | null;
+  mean_w: number | null;
+  /** Data that only the cache has at the end of a run. */
+  dirty_mb: number | null;
+}
+
 export interface Finalist {
   place: number;
   name: string;
   layout: string;
   settings: string[];
   volume: Volume;
+  /** Price of the drives, the controller and the flash devices; flash devices without a price are left out. */
   price: number | null;
+  /** Cache in front of the array: "none", "bcache:4GiB". */
+  cache: string;
+  /** Flash devices beside the disks. */
+  flash: Flash | null;
   healthy: Outcome;
   degraded: Outcome | null;
   rebuilding: Outcome | null;
@@ -108,7 +125,9 @@ export interface Question {
   counts: number[];
   wishes?: Wishes;
   drive_price?: number;
-  choices?: { layouts?: string[]; chunks?: string[]; elevators?: string[]; write_caches?: boolean[]; stripe_caches?: number[]; recordsizes?: string[]; controllers?: string[] };
+  /** Price of a flash device beside the disks. */
+  flash_price?: number;
+  choices?: { layouts?: string[]; chunks?: string[]; elevators?: string[]; write_caches?: boolean[]; stripe_caches?: number[]; recordsizes?: string[]; controllers?: string[]; flash?: string; caches?: string[] };
   assumptions?: { mttf_hours?: number; unreadable_bits?: number; replace_hours?: number; slow_factor?: number };
   changes?: Changes;
   /** Requests of the first round. Default 2000. */

@@ -23,6 +23,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+mod flash;
 mod tails;
 
 /// Recommend a layout for the given drives, load and wishes. The answer has reasons, the runner-up
@@ -81,6 +82,10 @@ pub(crate) struct Arguments {
     /// Price of one drive.
     #[arg(long, value_name = "NUMBER", help_heading = "Wishes")]
     drive_price: Option<f64>,
+
+    /// Price of a flash device beside the disks: of a cache, a special vdev or a log.
+    #[arg(long, value_name = "NUMBER", help_heading = "Wishes")]
+    flash_price: Option<f64>,
 
     /// Mean time to failure of a drive, in hours. Default 1,000,000.
     #[arg(long, value_name = "HOURS", help_heading = "Assumptions", value_parser = above_zero)]
@@ -294,6 +299,7 @@ impl Arguments {
             counts: counts.each(),
             drive_price: self.drive_price.or(file.drives.price),
             controller_price: file.drives.controller_price,
+            flash_price: self.flash_price.or(file.drives.flash_price),
             wishes,
             choices,
             assumptions: Assumptions {
@@ -337,6 +343,9 @@ impl fmt::Display for AdviceText<'_> {
         // such runs stays short.
         if let Some(tails) = tails::table(&advice.finalists, advice.assumptions.slow_factor) {
             writeln!(f, "{tails}\n")?;
+        }
+        if let Some(flash) = flash::table(&advice.finalists) {
+            writeln!(f, "{flash}\n")?;
         }
         if !advice.would_change.is_empty() {
             let as_far = match advice.settled.is_settled() {

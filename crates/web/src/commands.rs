@@ -234,6 +234,7 @@ fn advise_file(
         counts: counts.each(),
         drive_price: file.drives.price,
         controller_price: file.drives.controller_price,
+        flash_price: file.drives.flash_price,
         wishes: file.wishes,
         choices: file.choices,
         assumptions: file.assumptions,

@@ -26,6 +26,8 @@ pub(crate) struct Question {
     /// Permitted numbers of drives.
     counts: Vec<u32>,
     drive_price: Option<f64>,
+    /// Price of a flash device beside the disks.
+    flash_price: Option<f64>,
     #[serde(default)]
     wishes: Wishes,
     #[serde(default)]
@@ -83,6 +85,7 @@ pub(crate) fn ask(session: &mut Session, question: Question) -> Result<Value, Co
         counts: question.counts,
         drive_price: question.drive_price,
         controller_price: None,
+        flash_price: question.flash_price,
         wishes: question.wishes,
         choices: question.choices,
         assumptions: question.assumptions,

@@ -7,8 +7,8 @@ use crate::order::{misses, order};
 use crate::outcome::Condition as State;
 use crate::words;
 use crate::{
-    AdviceRequest, AdviseError, ArrayOutcome, Assumptions, Costs, ExcludedLayout, Finalist, Wishes,
-    loss,
+    AdviceRequest, AdviseError, ArrayOutcome, Assumptions, Costs, ExcludedLayout, Finalist,
+    FlashOutcome, Wishes, loss,
 };
 use fullstroke_lab::{
     ComparedStack, Condition, DEFAULT_BUDGET, REBUILD_REQUESTS_OF_MANY, Ranking, Recipe, RunResult,
@@ -188,12 +188,18 @@ fn sound(request: &AdviceRequest) -> Result<(), AdviseError> {
     above("price", wishes.price, 0.0)?;
     above("the price of a drive", request.drive_price, 0.0)?;
     above("controller_price", request.controller_price, 0.0)?;
+    above("flash_price", request.flash_price, 0.0)?;
     above("mttf_hours", Some(assumptions.mttf_hours), 0.0)?;
     above("unreadable_bits", Some(assumptions.unreadable_bits), 1.0)?;
     above("replace_hours", Some(assumptions.replace_hours), 0.0)?;
     above("slow_factor", Some(assumptions.slow_factor), 1.0)?;
     once("layouts", &choices.layouts)?;
     once("controllers", &choices.controllers)?;
+    once("caches", &choices.caches)?;
+    if choices.caches.is_empty() {
+        let why = "[choices] caches: found an empty list; expected none, or a cache such as 4GiB";
+        return Err(AdviseError::Impossible(why.to_owned()));
+    }
     // Keys that `advise` chooses, or that belong under [drives] and [choices].
     let own = [
         "layout", "drive", "drives", "failed", "rebuild", "members", "count",
@@ -536,6 +542,8 @@ impl AdviceRequest {
             settings_alike: chosen.settings_alike,
             volume: whole[0].volume.clone(),
             controller: arrangement.controller,
+            cache: arrangement.cache.clone(),
+            flash: FlashOutcome::new(&arrangement.flash, arrangement.flash_price(self), whole),
             price,
             price_per_tb: price.map(|price| price / usable_tb),
             kwh_a_year,

@@ -478,6 +478,9 @@ fn gain(one: &Finalist, other: &Finalist) -> String {
     if one.controller.0.is_none() && other.controller.0.is_some() {
         return "no controller is needed".to_owned();
     }
+    if one.cache.0.is_none() && other.cache.0.is_some() {
+        return "no flash device is needed".to_owned();
+    }
     let (chance, others) = (one.loss.chance_a_year, other.loss.chance_a_year);
     if chance < others {
         return format!(
@@ -497,7 +500,7 @@ fn gain(one: &Finalist, other: &Finalist) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Assumptions, Controller, Redundancy, loss};
+    use crate::{Assumptions, Controller, FrontCache, Redundancy, loss};
     use fullstroke_lab::{VariedValues, VolumeReport};
 
     fn outcome(p99_ms: f64) -> ArrayOutcome {
@@ -536,6 +539,8 @@ mod tests {
             settings: Vec::new(),
             settings_alike: 0,
             controller: Controller(None),
+            cache: FrontCache(None),
+            flash: None,
             volume: VolumeReport {
                 layout: name.to_owned(),
                 drives: drives as usize,

@@ -119,6 +119,82 @@ impl fmt::Display for Controller {
     }
 }
 
+/// A cache on a flash device in front of the array; `None` means no cache.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct FrontCache(pub Option<CacheShape>);
+
+/// The kind, the mode and the size of a cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheShape {
+    /// Kind of the cache, as in a stack file.
+    pub kind: String,
+    /// Mode; `None` means the default of the kind.
+    pub mode: Option<String>,
+    /// Size with the metadata.
+    pub size: Bytes,
+}
+
+/// A text that is no cache.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "found `{found}`; expected none, the size of a bcache such as 4GiB, or kind, mode and size such as dm-cache:writeback:4GiB"
+)]
+pub struct FrontCacheError {
+    found: String,
+}
+
+/// Kind of a cache without one.
+const DEFAULT_KIND: &str = "bcache";
+
+impl TryFrom<String> for FrontCache {
+    type Error = FrontCacheError;
+
+    fn try_from(text: String) -> Result<FrontCache, FrontCacheError> {
+        if text == "none" {
+            return Ok(FrontCache(None));
+        }
+        let wrong = || FrontCacheError {
+            found: text.clone(),
+        };
+        let parts: Vec<&str> = text.split(':').collect();
+        let (kind, mode, size) = match parts.as_slice() {
+            [size] => (DEFAULT_KIND, None, size),
+            [kind, size] => (*kind, None, size),
+            [kind, mode, size] => (*kind, Some((*mode).to_owned()), size),
+            _ => return Err(wrong()),
+        };
+        let size: Bytes = size.parse().map_err(|_| wrong())?;
+        if kind.is_empty() || mode.as_deref() == Some("") || size.0 == 0 {
+            return Err(wrong());
+        }
+        Ok(FrontCache(Some(CacheShape {
+            kind: kind.to_owned(),
+            mode,
+            size,
+        })))
+    }
+}
+
+impl From<FrontCache> for String {
+    fn from(cache: FrontCache) -> String {
+        cache.to_string()
+    }
+}
+
+impl fmt::Display for FrontCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(CacheShape { kind, mode, size }) = &self.0 else {
+            return f.write_str("none");
+        };
+        write!(f, "{kind}:")?;
+        if let Some(mode) = mode {
+            write!(f, "{mode}:")?;
+        }
+        write!(f, "{size}")
+    }
+}
+
 /// Layouts and settings to try.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -127,7 +203,8 @@ pub struct Choices {
     /// `draid2:4d:1s` has groups of 4 data drives and a distributed spare. `raidz2:3special:1log` has
     /// a special vdev of three flash drives and a log drive of flash beside the disks.
     pub layouts: Vec<String>,
-    /// Model of the flash drives of special vdevs and logs of pools. Default nvme-tlc-1tb.
+    /// Model of the flash drives of special vdevs and logs of pools, and of the device of each
+    /// cache in `caches`. Default nvme-tlc-1tb.
     pub flash: String,
     /// Chunk sizes.
     pub chunks: Vec<String>,
@@ -143,6 +220,9 @@ pub struct Choices {
     pub recordsizes: Vec<String>,
     /// Controllers, each tried with every layout. Default: none, because a controller costs extra.
     pub controllers: Vec<Controller>,
+    /// Caches on a flash device in front of the array, each tried with every layout: `none`,
+    /// `4GiB`, `bcache:writeback:4GiB`. Default: none, because a flash device costs extra.
+    pub caches: Vec<FrontCache>,
 }
 
 impl Default for Choices {
@@ -158,6 +238,37 @@ impl Default for Choices {
             stripe_caches: vec![256, 4096],
             recordsizes: all(&["16KiB", "128KiB", "1MiB"]),
             controllers: vec![Controller(None)],
+            caches: vec![FrontCache(None)],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cache_is_a_size_or_a_kind_with_a_mode() {
+        let read = |text: &str| FrontCache::try_from(text.to_owned());
+        assert_eq!(read("none"), Ok(FrontCache(None)));
+        for (text, shown) in [
+            ("4GiB", "bcache:4GiB"),
+            ("dm-writecache:1GiB", "dm-writecache:1GiB"),
+            ("dm-cache:writeback:1GiB", "dm-cache:writeback:1GiB"),
+        ] {
+            assert_eq!(read(text).unwrap().to_string(), shown);
+        }
+        for text in [
+            "",
+            "4",
+            "bcache",
+            "0GiB",
+            "a:b:c:4GiB",
+            "bcache::4GiB",
+            ":4GiB",
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains(&format!("found `{text}`")), "{error}");
         }
     }
 }

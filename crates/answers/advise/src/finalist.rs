@@ -1,6 +1,9 @@
 //! The best candidate of one layout.
 
-use crate::{ArrayOutcome, Controller, DataLossChance, DoubtfulWish, MissedWish, Redundancy};
+use crate::{
+    ArrayOutcome, Controller, DataLossChance, DoubtfulWish, FlashOutcome, FrontCache, MissedWish,
+    Redundancy,
+};
 use fullstroke_lab::VolumeReport;
 use serde::Serialize;
 
@@ -20,9 +23,14 @@ pub struct Finalist {
     pub settings_alike: usize,
     /// Memory of the controller, if there is one.
     pub controller: Controller,
+    /// Cache in front of the array, if there is one.
+    pub cache: FrontCache,
+    /// Flash devices beside the disks with all drives; `None` without such a device.
+    pub flash: Option<FlashOutcome>,
     /// Size and redundancy of the volume.
     pub volume: VolumeReport,
-    /// Price of the drives and the controller.
+    /// Price of the drives, the controller and the flash devices. Flash devices without a price are
+    /// left out.
     pub price: Option<f64>,
     /// `price` for each usable terabyte (10^12 bytes).
     pub price_per_tb: Option<f64>,

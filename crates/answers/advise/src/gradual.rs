@@ -69,7 +69,8 @@ pub struct PossibleLayout {
     pub layout: String,
     /// Size and redundancy of the volume.
     pub volume: VolumeReport,
-    /// Price of the drives and the controller.
+    /// Price of the drives, the controller and the flash devices. Flash devices without a price are
+    /// left out.
     pub price: Option<f64>,
     /// Chance of data loss, as if a rebuild took no time.
     pub loss: DataLossChance,

@@ -25,6 +25,7 @@ fn request(load: &str) -> AdviceRequest {
         counts: vec![4],
         drive_price: None,
         controller_price: None,
+        flash_price: None,
         wishes: Wishes {
             failures: Some(1),
             ..Wishes::default()

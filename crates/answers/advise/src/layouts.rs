@@ -1,6 +1,6 @@
 //! Possible and impossible arrangements of the drives in layouts.
 
-use crate::{AdviceRequest, AdviseError, Controller, Redundancy, Wishes};
+use crate::{AdviceRequest, AdviseError, Controller, FrontCache, Redundancy, Wishes};
 use fullstroke_lab::{Condition, LabError, Recipe, Varied, capacity};
 use fullstroke_stack::{Overrides, Stack, VolumeSummary};
 use fullstroke_units::Bytes;
@@ -85,6 +85,9 @@ pub(crate) struct Arrangement {
     pub(crate) layout: String,
     pub(crate) drives: u32,
     pub(crate) controller: Controller,
+    pub(crate) cache: FrontCache,
+    /// Places in the tree of the flash devices beside the disks: the cache, special vdevs, logs.
+    pub(crate) flash: Vec<String>,
     pub(crate) summary: VolumeSummary,
     /// Capacity of a disk. Flash drives beside the disks do not count.
     pub(crate) disk: Bytes,
@@ -105,17 +108,26 @@ pub struct ExcludedLayout {
 
 impl Arrangement {
     pub(crate) fn name(&self) -> String {
-        name(&self.layout, self.drives, self.controller)
+        name(&self.layout, self.drives, self.controller, &self.cache)
     }
 
-    /// Returns the price of the disks and the controller. Flash drives have no price here.
+    /// Returns the price of the flash devices beside the disks; `None` without such a device, or
+    /// without a price.
+    pub(crate) fn flash_price(&self, request: &AdviceRequest) -> Option<f64> {
+        let each = request.flash_price.filter(|_| !self.flash.is_empty())?;
+        Some(each * self.flash.len() as f64)
+    }
+
+    /// Returns the price of the disks, the controller and the flash devices. A flash device without
+    /// a price is left out.
     pub(crate) fn price(&self, request: &AdviceRequest) -> Option<f64> {
         let controller = self
             .controller
             .0
             .and(request.controller_price)
             .unwrap_or(0.0);
-        Some(request.drive_price? * f64::from(self.drives) + controller)
+        let flash = self.flash_price(request).unwrap_or(0.0);
+        Some(request.drive_price? * f64::from(self.drives) + controller + flash)
     }
 
     /// Returns the parameters of the chance of data loss.
@@ -156,21 +168,26 @@ pub(crate) fn arrangements(
     let (mut able, mut left_out) = (Vec::new(), Vec::new());
     let mut seen: Vec<(Arrangement, &'static str)> = Vec::new();
     let mut refused = None;
+    let (controllers, caches) = (&request.choices.controllers, &request.choices.caches);
+    let devices: Vec<(Controller, &FrontCache)> = controllers
+        .iter()
+        .flat_map(|&controller| caches.iter().map(move |cache| (controller, cache)))
+        .collect();
     for &drives in &request.counts {
         for layout in &request.choices.layouts {
-            for &controller in &request.choices.controllers {
+            for &(controller, cache) in &devices {
                 let mut leave = |why: String| {
                     let one = ExcludedLayout {
                         layout: layout.clone(),
                         drives,
                         why,
                     };
-                    // The same reason with another controller is not repeated.
+                    // The same reason with another controller or cache is not repeated.
                     if !left_out.contains(&one) {
                         left_out.push(one);
                     }
                 };
-                match arrangement(request, layout, drives, controller) {
+                match arrangement(request, layout, drives, controller, cache) {
                     Ok(arrangement) => match missing(request, &arrangement) {
                         None => able.push(arrangement),
                         Some((wish, why)) => {
@@ -257,12 +274,49 @@ pub(crate) fn has_parity(layout: &str) -> bool {
     matches!(layout, "raid4" | "raid5" | "raid6")
 }
 
-/// Returns the name: `raid6 of 6`, `raid6 of 6 behind 1GiB`.
-fn name(layout: &str, drives: u32, controller: Controller) -> String {
+/// Returns the name: `raid6 of 6`, `raid6 of 6 behind 1GiB`, `raid5 of 4 under bcache:4GiB`.
+fn name(layout: &str, drives: u32, controller: Controller, cache: &FrontCache) -> String {
     let behind = controller
         .0
         .map_or_else(String::new, |memory| format!(" behind {memory}"));
-    format!("{layout} of {drives}{behind}")
+    let under = match cache {
+        FrontCache(Some(_)) => format!(" under {cache}"),
+        FrontCache(None) => String::new(),
+    };
+    format!("{layout} of {drives}{behind}{under}")
+}
+
+/// Returns the places in the tree of the flash devices beside `drives` disks: of `beside` devices in
+/// the pool, behind the disks, and of a cache. Below a cache, the array is member 0 and the device of
+/// the cache is member 1.
+fn flash_places(drives: u32, beside: u32, has_cache: bool) -> Vec<String> {
+    let array = if has_cache { "0." } else { "" };
+    let in_pool = (drives..drives.saturating_add(beside)).map(|place| format!("{array}{place}"));
+    in_pool.chain(has_cache.then(|| "1".to_owned())).collect()
+}
+
+/// Replaces the stack's cache by a cache of the choices. The user's keys of the cache follow.
+fn set_cache(request: &AdviceRequest, cache: &FrontCache, set: &mut Vec<String>) {
+    if request.choices.caches.iter().all(|cache| cache.0.is_none()) {
+        return;
+    }
+    let (own, mut kept): (Vec<String>, Vec<String>) = set
+        .drain(..)
+        .partition(|assignment| assignment.starts_with("cache."));
+    if let Some(shape) = &cache.0 {
+        let mode = shape
+            .mode
+            .as_ref()
+            .map_or_else(String::new, |mode| format!(", mode={}", quoted(mode)));
+        kept.push(format!(
+            "cache={{kind={}{mode}, drive={}, size={}}}",
+            quoted(&shape.kind),
+            quoted(&request.choices.flash),
+            quoted(&shape.size.to_string())
+        ));
+        kept.extend(own);
+    }
+    *set = kept;
 }
 
 fn arrangement(
@@ -270,8 +324,10 @@ fn arrangement(
     layout: &str,
     drives: u32,
     controller: Controller,
+    cache: &FrontCache,
 ) -> Result<Arrangement, AdviseError> {
     let mut overrides = on_drives(request, layout, drives);
+    set_cache(request, cache, &mut overrides.set);
     // The other keys keep the defaults of a controller: half of the memory for writes, write-back.
     let table = controller
         .0
@@ -281,12 +337,14 @@ fn arrangement(
         overrides.set.push(format!("workload.streams={streams}"));
     }
     let recipe = Recipe {
-        name: name(layout, drives, controller),
+        name: name(layout, drives, controller, cache),
         varied: Varied::default(),
         file: request.stack.clone(),
         overrides,
     };
     let stack = Stack::load(&recipe.file, &recipe.overrides)?;
+    let beside = PoolShape::read(layout).map_or(0, |shape| shape.flash());
+    let flash = flash_places(drives, beside, stack.has_cache());
     for condition in [Condition::Degraded, Condition::Rebuilding] {
         if let Some(recipe) = recipe.in_condition(condition)? {
             recipe.candidate()?;
@@ -300,6 +358,8 @@ fn arrangement(
         layout: layout.to_owned(),
         drives,
         controller,
+        cache: cache.clone(),
+        flash,
         disk,
         summary: stack.summary()?,
         recipe,
@@ -314,7 +374,7 @@ fn in_short(error: &AdviseError) -> String {
                 .message
                 .rsplit_once("`: ")
                 .map_or(error.message.as_str(), |(_, what)| what);
-            if error.key.starts_with("volume.") {
+            if error.key.starts_with("volume.") || error.key.starts_with("cache.") {
                 format!("{}: {what}", error.key)
             } else {
                 what.to_owned()
@@ -368,10 +428,12 @@ fn missing(request: &AdviceRequest, arrangement: &Arrangement) -> Option<(&'stat
     }
     match (price, cost) {
         (Some(wished), Some(cost)) if cost > wished => {
-            let what = if arrangement.controller.0.is_some() {
-                "drives and controller"
-            } else {
-                "its drives"
+            let flash = arrangement.flash_price(request).is_some();
+            let what = match (arrangement.controller.0.is_some(), flash) {
+                (true, true) => "drives, controller and flash devices",
+                (true, false) => "drives and controller",
+                (false, true) => "drives and flash devices",
+                (false, false) => "its drives",
             };
             Some((
                 "price",
@@ -446,6 +508,7 @@ pub(crate) mod tests {
             counts: vec![drives],
             drive_price: None,
             controller_price: None,
+            flash_price: None,
             wishes: Wishes::default(),
             choices: Choices {
                 layouts: texts(layouts),

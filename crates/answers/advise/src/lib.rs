@@ -12,6 +12,7 @@
 //! | `layouts.rs` | layouts with numbers of drives, possible and impossible |
 //! | `advise.rs` | the finalists and their runs |
 //! | `finalist.rs` | the best candidate of one layout |
+//! | `flash.rs` | flash devices beside the disks: price, wear, power |
 //! | `settings.rs` | the race of chunks, elevators and caches |
 //! | `loads.rs` | the answer at multiples of the load |
 //! | `gradual.rs` | advice that becomes surer step by step |
@@ -26,6 +27,7 @@ mod advise;
 mod changes;
 mod choices;
 mod finalist;
+mod flash;
 mod gradual;
 mod layouts;
 mod loads;
@@ -40,8 +42,12 @@ mod words;
 
 pub use advise::{Advice, advise};
 pub use changes::AtLoad;
-pub use choices::{Choices, Controller, ControllerError, CountsError, DriveCounts};
+pub use choices::{
+    CacheShape, Choices, Controller, ControllerError, CountsError, DriveCounts, FrontCache,
+    FrontCacheError,
+};
 pub use finalist::Finalist;
+pub use flash::FlashOutcome;
 pub use gradual::{GradualAdvice, GradualProgress, PossibleLayout, RoundPlan};
 pub use layouts::ExcludedLayout;
 pub use loss::{Assumptions, DataLossChance, FORMULA, Redundancy, loss};

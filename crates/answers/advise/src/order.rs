@@ -66,14 +66,17 @@ impl FailedDistance {
 }
 
 /// Orders finalists by the number of wishes met with all drives. If all wishes are met, the smaller
-/// distance without a drive comes first, then fewer drives, then no controller. If speed is wished,
+/// distance without a drive comes first, then fewer drives, then no controller, then no cache. If speed is wished,
 /// the smaller chance of data loss follows. If wishes are missed with all drives, the smaller
 /// excess comes first. Remaining ties are ordered by the ranking.
 pub(crate) fn order(finalists: &mut [Finalist], wishes: &Wishes, ranking: &Ranking) {
     let rank =
         |finalist: &Finalist| ranked(ranking, finalist).map_or(usize::MAX, |ranked| ranked.rank);
     // Fewer drives count only if the wishes are met.
-    let cost = |one: &Finalist| (one.volume.drives, one.controller.0.is_some());
+    let cost = |one: &Finalist| {
+        let (controller, cache) = (one.controller.0.is_some(), one.cache.0.is_some());
+        (one.volume.drives, controller, cache)
+    };
     finalists.sort_by(|one, other| {
         let fewer = one.misses.len().cmp(&other.misses.len());
         let fine = || match one.misses.is_empty() {

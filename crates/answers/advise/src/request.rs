@@ -21,6 +21,8 @@ pub struct AdviceRequest {
     pub drive_price: Option<f64>,
     /// Price of a controller.
     pub controller_price: Option<f64>,
+    /// Price of a flash device beside the disks: of a cache, a special vdev or a log.
+    pub flash_price: Option<f64>,
     /// Requirements of the array.
     pub wishes: Wishes,
     /// Layouts and settings to try.

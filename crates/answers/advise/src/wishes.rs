@@ -53,6 +53,8 @@ pub struct Drives {
     pub price: Option<f64>,
     /// Price of a controller, if controllers are tried.
     pub controller_price: Option<f64>,
+    /// Price of a flash device beside the disks: of a cache, a special vdev or a log.
+    pub flash_price: Option<f64>,
 }
 
 /// Currency without a key.

@@ -3,11 +3,14 @@
 
 use crate::order::{FailedDistance, ranked};
 use crate::{
-    AdviceRequest, ArrayOutcome, Assumptions, Costs, FORMULA, Finalist, MissedWish, Wishes,
+    AdviceRequest, ArrayOutcome, Assumptions, CacheShape, Costs, FORMULA, Finalist, MissedWish,
+    Wishes,
 };
 use fullstroke_counters::Counter;
 use fullstroke_lab::{Ranking, Reason, Settled, capacity};
 use fullstroke_measure::{Metric, Significance, factor_in_words, number, parity_in_words};
+
+mod flash;
 
 /// Number of parts of the response time in a sentence.
 const PARTS_NAMED: usize = 2;
@@ -66,6 +69,13 @@ pub(crate) fn recommendation(
         settings_chosen(first),
         wishes_met(first),
         money(first, costs),
+        flash::devices(first, costs),
+        flash::caches(
+            first,
+            finalists,
+            &|one| reached(&one.healthy, wishes),
+            costs,
+        ),
         noise(first),
         settled.to_string(),
         speed(first, wishes),
@@ -99,12 +109,14 @@ fn take(first: &Finalist, drive: &str, wishes: &Wishes, costs: &Costs) -> String
         Some(streams) => format!("{streams} streams"),
         None => format!("a load of {} MB/s", number(first.healthy.mb_per_s)),
     };
-    // The name of a finalist with a controller ends with ` behind SIZE`, which says less than the
-    // words below.
-    let layout = first.name.split(" behind ").next().unwrap_or(&first.name);
+    // The name of a finalist with a controller has ` behind SIZE`, with a cache ` under SHAPE`. Both
+    // say less than the words below.
+    let layout = first.name.split(" under ").next().unwrap_or(&first.name);
+    let layout = layout.split(" behind ").next().unwrap_or(layout);
     let behind = controller(first).map_or_else(String::new, |words| format!(" behind {words}"));
+    let under = cache(first).map_or_else(String::new, |words| format!(" under {words}"));
     format!(
-        "{head} {layout} drives ({drive}){behind} for {load}{price}: {} usable, {}; chance of data loss within a year: {}.",
+        "{head} {layout} drives ({drive}){behind}{under} for {load}{price}: {} usable, {}; chance of data loss within a year: {}.",
         capacity(first.volume.usable_bytes),
         may_fail(first.volume.failures_survived),
         share(first.loss.chance_a_year)
@@ -128,16 +140,25 @@ fn settings_chosen(first: &Finalist) -> String {
     format!("Settings: {settings}.{alike}")
 }
 
-/// Returns the settings and the controller of an array.
+/// Returns the settings, the controller and the cache of an array.
 fn settings(finalist: &Finalist) -> String {
     let mut each = keys_chosen(finalist);
     each.extend(controller(finalist));
+    each.extend(cache(finalist));
     each.join(", ")
 }
 
 fn controller(finalist: &Finalist) -> Option<String> {
     let memory = finalist.controller.0?;
     Some(format!("a controller of {memory} that a battery keeps"))
+}
+
+fn cache(finalist: &Finalist) -> Option<String> {
+    let CacheShape { kind, mode, size } = finalist.cache.0.as_ref()?;
+    let mode = mode
+        .as_ref()
+        .map_or_else(String::new, |mode| format!(" ({mode})"));
+    Some(format!("a {kind}{mode} of {size}"))
 }
 
 fn keys_chosen(finalist: &Finalist) -> Vec<String> {
@@ -492,6 +513,13 @@ fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishe
     if first.misses.is_empty() && first.controller.0.is_none() && other.controller.0.is_some() {
         return format!(
             "it needs a controller to meet the wishes, {} needs none",
+            first.name
+        );
+    }
+    let caches = [first, other].map(|one| (one.controller, one.cache.0.is_some()));
+    if first.misses.is_empty() && caches[0].0 == caches[1].0 && !caches[0].1 && caches[1].1 {
+        return format!(
+            "it needs a flash device to meet the wishes, {} needs none",
             first.name
         );
     }

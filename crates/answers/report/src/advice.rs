@@ -4,7 +4,9 @@ use crate::chart::{self, Bar, Graph, GraphLine, GraphPoint};
 use crate::markup::Markup;
 use crate::svg::Drawing;
 use crate::value::{NumberFormat, ReportColumn, TableCell, column, table};
-use fullstroke_advise::{Advice, ArrayOutcome, AtLoad, ExcludedLayout, Finalist, MissedWish};
+use fullstroke_advise::{
+    Advice, ArrayOutcome, AtLoad, ExcludedLayout, Finalist, FlashOutcome, MissedWish,
+};
 
 /// Writes the recommendation in sentences, and a table of the best candidate of each layout.
 pub(crate) fn recommendation(page: &mut Markup, advice: &Advice) {
@@ -193,6 +195,7 @@ fn finalists(page: &mut Markup, advice: &Advice) {
     ];
     table(page, "The best of each layout", &columns, &rows);
     tails(page, &rows, advice.assumptions.slow_factor);
+    flash(page, &rows);
     losses(page, &rows);
     let whys = |misses: &[MissedWish]| {
         TableCell::Texts(misses.iter().map(|miss| miss.why.clone()).collect())
@@ -230,6 +233,52 @@ fn tails(page: &mut Markup, rows: &[(String, &Finalist)], slow_factor: f64) {
     ];
     let title = format!("99.9th percentile (ms); a slow drive takes {slow_factor} times as long");
     table(page, &title, &columns, rows);
+}
+
+/// Writes price, power and wear of the flash devices beside the disks, if there are any.
+fn flash(page: &mut Markup, rows: &[(String, &Finalist)]) {
+    let with_flash: Vec<(String, &Finalist)> = rows
+        .iter()
+        .filter(|(_, one)| one.flash.is_some())
+        .cloned()
+        .collect();
+    if with_flash.is_empty() {
+        return;
+    }
+    let of = |heading, shown, number: fn(&FlashOutcome) -> TableCell| {
+        column(heading, shown, move |one: &Finalist| {
+            one.flash.as_ref().map(number)
+        })
+    };
+    let columns = [
+        of("devices", NumberFormat::Whole, |flash| flash.devices.into()),
+        of("price", NumberFormat::Plain, |flash| flash.price.into()),
+        of("W", NumberFormat::Plain, |flash| flash.mean_w.into()),
+        of("written, GB a day", NumberFormat::Plain, |flash| {
+            flash.written_gb_a_day.into()
+        }),
+        of("worn in a year", NumberFormat::Percent, |flash| {
+            flash.wear_share_a_year.into()
+        }),
+        of("only in the cache, MB", NumberFormat::Plain, |flash| {
+            flash.dirty_mb.into()
+        }),
+    ];
+    let unpriced = |one: &Finalist| {
+        one.flash
+            .as_ref()
+            .is_some_and(|flash| flash.price.is_none())
+    };
+    let left_out = with_flash
+        .iter()
+        .any(|(_, one)| one.price.is_some() && unpriced(one));
+    let title = match left_out {
+        true => {
+            "Flash devices beside the disks; the prices leave flash devices without a price out"
+        }
+        false => "Flash devices beside the disks",
+    };
+    table(page, title, &columns, &with_flash);
 }
 
 /// Writes the hours of a rebuild and the chance of loss.

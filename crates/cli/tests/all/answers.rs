@@ -944,6 +944,79 @@ fn controllers_are_tried_where_they_are_listed_and_bought_only_where_they_are_ne
 }
 
 #[test]
+fn a_cache_has_a_price_a_wear_and_a_place_in_the_answer() {
+    let folder = Folder::new();
+    let load = "seed = 1\n[workload]\nkind = \"synthetic\"\nrequests = 1000\nread_share = 0.5\nsize = \"4KiB\"\n\
+                region_size = \"64MiB\"\narrivals = { process = \"poisson\", rate_per_s = 40 }\n[volume]\nlayout = \"raid0\"\ndrives = 1\n\
+                drive = \"quantum-atlas-10k\"\n";
+    folder.put("load.toml", load);
+    let ask = |price: &str, caches: &str| {
+        let wishes = format!(
+            "stack = \"load.toml\"\n[drives]\nmodel = \"quantum-atlas-10k\"\ncount = 4\nprice = 200\n{price}\n[wishes]\nfailures = 1\n\
+             p99 = \"2s\"\n[choices]\nlayouts = [\"raid5\"]\nchunks = [\"64KiB\"]\nelevators = [\"mq-deadline\"]\n\
+             write_caches = [false]\nstripe_caches = [256]\nflash = \"samsung-870-evo-1tb\"\ncaches = [{caches}]\n"
+        );
+        folder.put("wishes.toml", &wishes)
+    };
+    let both = "\"none\", \"bcache:writeback:512MiB\"";
+    let advice = json(&["advise", &ask("flash_price = 90", both)]);
+    let [without, with] = [0, 1].map(|place| &advice["finalists"][place]);
+    assert_eq!(without["name"], "raid5 of 4");
+    assert_eq!(with["name"], "raid5 of 4 under bcache:writeback:512MiB");
+    assert_eq!(
+        (&without["price"], &with["price"]),
+        (&800.0.into(), &890.0.into())
+    );
+    assert_eq!(
+        (&without["flash"], &without["cache"]),
+        (&Value::Null, &"none".into())
+    );
+    let of = |key: &str| with["flash"][key].as_f64().unwrap();
+    assert_eq!((of("devices"), of("price")), (1.0, 90.0));
+    // The endurance is 600 TB: the wear of a year are the written data of its days.
+    let worn = of("written_gb_a_day") * 365.25 / 600e3;
+    assert!(
+        worn > 0.0 && (of("wear_share_a_year") / worn - 1.0).abs() < 1e-9,
+        "{worn} {with}"
+    );
+    let watts = |one: &Value| one["healthy"]["mean_w"].as_f64();
+    if let (Some(more), Some(less)) = (watts(with), watts(without)) {
+        assert!(more - less < of("mean_w") + 1.0, "{with}");
+    }
+    assert!(of("mean_w") > 0.0 && of("dirty_mb") > 0.0, "{with}");
+    let p99 = |one: &Value| one["healthy"]["p99_ms"].as_f64().unwrap();
+    assert!(p99(with) < p99(without));
+    let words = advice["recommendation"].to_string();
+    assert!(
+        words.contains("The same array with each cache:") && words.contains("for 90.0 EUR more"),
+        "{words}"
+    );
+    // Without a price of the device the sum leaves the device out, and the answer says so.
+    let only = ask("", "\"bcache:writeback:512MiB\"");
+    let advice = json(&["advise", &only]);
+    assert_eq!(advice["finalists"][0]["price"], 800.0);
+    assert_eq!(advice["finalists"][0]["flash"]["price"], Value::Null);
+    assert!(
+        advice["recommendation"]
+            .to_string()
+            .contains("This price leaves the flash device out"),
+        "{advice}"
+    );
+    let priced = json(&["advise", &only, "--flash-price", "90"]);
+    assert_eq!(priced["finalists"][0]["price"], 890.0);
+    for (price, caches, word) in [
+        ("flash_price = -1", both, "flash_price: found -1"),
+        ("", "\"much\"", "found `much`"),
+        ("", "", "caches: found an empty list"),
+        ("", "\"bcache:around:1GiB\"", "around"),
+        ("", "\"bcache:2TiB\"", "cache.size: found 2TiB"),
+    ] {
+        let message = refused(&["advise", &ask(price, caches)]);
+        assert!(message.contains(word), "{message}");
+    }
+}
+
+#[test]
 fn a_mix_of_traces_is_a_load_and_what_would_shorten_one_of_them_is_refused() {
     let folder = Folder::new();
     small_requests(&folder, "load", "raid0", 1, &poisson(40.0));

@@ -105,6 +105,8 @@ pub static READINGS: &[ReadingName] = &[
     less("zoned_no_resources", "writes refused because too many zones were open"),
     less("zoned_invalid_reads", "reads refused because they went past the write pointer of their zone"),
     less("zoned_random_writes", "writes of a host-aware drive that did not begin at the write pointer of their zone"),
+    less("zoned_plugged_writes", "writes that waited in the host for an earlier write of their zone"),
+    more("zoned_joined_writes", "waiting writes that went to the drive joined with the write before them"),
     less("zoned_closed", "open zones that the drive closed so that another zone could open"),
     less("zoned_resets", "zones whose write pointer went back to their start"),
     less("zoned_open", "open zones at the end of the run"),

@@ -356,6 +356,11 @@ impl Stack {
         self.volume.drives()
     }
 
+    /// Returns true if a cache on a flash device stands in front of the volume.
+    pub fn has_cache(&self) -> bool {
+        self.cache.is_some()
+    }
+
     /// Returns true if the volume contains an array with gears, which stops platters.
     pub fn has_gears(&self) -> bool {
         let volume = self

@@ -29,7 +29,7 @@ use crate::shingled::{ShingledDrive, Shingles};
 use crate::slow::{SlowConfig, SlowDrive, Slowness};
 use crate::spin_down::{self, SpinDown};
 use crate::statistics::DriveCounters;
-use crate::zoned::{ZonedDrive, Zones};
+use crate::zoned::{DriveInside, ZonedDrive, Zones};
 use fullstroke_contract::{
     Branch, Breakdown, Completion, ConfigError, Counters, Effects, Extent, Gauge, MemberStatistics,
     Node, NodeContext, Operation, Port, PowerStatistics, QueueOrder, Request, RequestId,
@@ -333,14 +333,17 @@ impl DriveModel {
         let tracks = || Arc::clone(&self.mechanics) as Arc<dyn TrackTable>;
         if self.config.actuators == 1 {
             let draw = self.power.as_ref().and_then(|power| power.draw);
-            let drive: Box<dyn Node> = match (&self.flash, &self.shingles) {
-                (Some(flash), _) => Box::new(FlashDrive::new(flash, draw)),
-                (None, Some(shingles)) => Box::new(ShingledDrive::new(self.drive()?, shingles)),
-                (None, None) => Box::new(self.drive()?),
+            let drive = match (&self.flash, &self.shingles) {
+                (Some(flash), _) => DriveInside::Plain(Box::new(FlashDrive::new(flash, draw))),
+                (None, Some(shingles)) => {
+                    let drive = ShingledDrive::new(self.drive()?, shingles);
+                    DriveInside::Shingled(Box::new(drive))
+                }
+                (None, None) => DriveInside::Plain(Box::new(self.drive()?)),
             };
-            let drive = match &self.zones {
+            let drive: Box<dyn Node> = match &self.zones {
                 Some(zones) => Box::new(ZonedDrive::new(drive, zones)),
-                None => drive,
+                None => drive.into_node(),
             };
             let drive: Box<dyn Node> = match &self.slow {
                 Some(slowness) => {

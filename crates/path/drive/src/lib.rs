@@ -74,4 +74,4 @@ pub use power::{Meter, StoppedPlatters};
 pub use seek::SeekTable;
 pub use shingled::{Cleaning, ShingledConfig};
 pub use slow::SlowConfig;
-pub use zoned::{AtOpenLimit, ZonedConfig, ZonedModel, Zones};
+pub use zoned::{AtOpenLimit, ZoneWrites, ZonedConfig, ZonedModel, Zones};

@@ -13,6 +13,9 @@ pub(super) struct WrittenRun {
     /// Consecutive sectors up to the end of the run, since the last flush. Earlier ones may be on
     /// the medium.
     pub(super) stream: u64,
+    /// True if the run begins at the write pointer of its zone, on a host-aware drive. No valid data
+    /// lie behind the run in its band.
+    pub(super) in_order: bool,
 }
 
 /// The writes that have not reached the medium.
@@ -43,8 +46,8 @@ impl PendingWrites {
         Some((*self.runs.front()?, self.runs.len() == 1))
     }
 
-    /// Adds a write. A write that continues the latest run lengthens the run.
-    pub(super) fn add(&mut self, start: u64, sectors: u64, now: Time) {
+    /// Adds a write. A write of the same kind that continues the latest run lengthens the run.
+    pub(super) fn add(&mut self, start: u64, sectors: u64, in_order: bool, now: Time) {
         self.sectors += sectors;
         self.came += sectors;
         let end = start + sectors;
@@ -54,7 +57,7 @@ impl PendingWrites {
         };
         self.stream_end = end;
         match self.runs.back_mut() {
-            Some(run) if run.end == start => {
+            Some(run) if run.end == start && run.in_order == in_order => {
                 (run.end, run.latest, run.stream) = (end, now, self.stream);
             }
             _ => self.runs.push_back(WrittenRun {
@@ -62,6 +65,7 @@ impl PendingWrites {
                 end,
                 latest: now,
                 stream: self.stream,
+                in_order,
             }),
         }
     }

@@ -28,7 +28,9 @@ impl ShingledDrive {
         };
         let (start, sectors) = self.map.extent_of(band);
         // Cleaning would read the older cached data now, and write them over the newer ones later.
-        if matches!(self.writing, Some(MediumWrite::Band { start: other, .. }) if other == start) {
+        if let Some(MediumWrite::Band { start: other, .. }) = self.writing
+            && other / self.shingles.band == band
+        {
             return;
         }
         let cached = self.map.cached_of(band);

@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 /// cleaning.
 ///
 /// Invariants: a write of the medium and a cleaned band are under way one at a time. A band that is
-/// being cleaned gets no direct write. So a band never receives older data after newer ones.
+/// being cleaned gets no write in place. So a band never receives older data after newer ones.
 pub(crate) struct ShingledDrive {
     pub(super) drive: Drive,
     pub(super) shingles: Shingles,
@@ -66,6 +66,8 @@ pub(crate) struct ShingledDrive {
 struct HostRequest {
     request: Request,
     submitted: Time,
+    /// True for a write at the write pointers of its zones.
+    in_order: bool,
     /// Reads inside that are still under way.
     left: u32,
     last: Completion,
@@ -227,7 +229,10 @@ impl ShingledDrive {
     fn take_in(&mut self, now: Time) {
         while let Some(&slot) = self.waiting.front() {
             let HostRequest {
-                request, submitted, ..
+                request,
+                submitted,
+                in_order,
+                ..
             } = self.slots[slot];
             let sectors = request.extent.sectors.0;
             let through = self.shingles.buffer == 0 || request.hints.force_unit_access;
@@ -240,7 +245,8 @@ impl ShingledDrive {
             }
             self.waiting.pop_front();
             self.counts.host_sectors += sectors;
-            self.pending.add(request.extent.start.0, sectors, now);
+            self.pending
+                .add(request.extent.start.0, sectors, in_order, now);
             if through {
                 self.pending.end_stream();
                 self.barriers.push_back(Barrier {
@@ -358,8 +364,16 @@ impl ShingledDrive {
     }
 }
 
-impl Node for ShingledDrive {
-    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
+impl ShingledDrive {
+    /// Takes a request. `in_order` is true for a write of a host-aware drive at the write pointer of
+    /// each of its zones.
+    pub(crate) fn arrive(
+        &mut self,
+        now: Time,
+        request: Request,
+        in_order: bool,
+        cx: &mut NodeContext<'_>,
+    ) {
         self.advance(now, cx.out);
         let Request {
             operation, extent, ..
@@ -376,6 +390,7 @@ impl Node for ShingledDrive {
         let slot = self.slots.keep(HostRequest {
             request,
             submitted: now,
+            in_order,
             left: 0,
             last: Completion::default(),
         });
@@ -400,6 +415,12 @@ impl Node for ShingledDrive {
         }
         self.go_on(now);
         self.advance(now, cx.out);
+    }
+}
+
+impl Node for ShingledDrive {
+    fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
+        self.arrive(now, request, false, cx);
     }
 
     fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {

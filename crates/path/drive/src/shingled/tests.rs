@@ -55,8 +55,15 @@ impl Medium {
         }
     }
 
-    /// Writes a whole band in place, as the writer does: not while the band is cleaned.
+    /// Writes a whole band in place.
     fn write_band(&mut self, band: u64) {
+        let (start, sectors) = self.map.extent_of(band);
+        self.write_in_place(start, sectors);
+    }
+
+    /// Writes a part of a band in place, as the writer does: not while the band is cleaned.
+    fn write_in_place(&mut self, start: u64, sectors: u64) {
+        let band = start / BAND;
         if self
             .cleaning
             .as_ref()
@@ -64,7 +71,6 @@ impl Medium {
         {
             return;
         }
-        let (start, sectors) = self.map.extent_of(band);
         self.version += 1;
         for at in start..start + sectors {
             self.home[at as usize] = self.version;
@@ -141,10 +147,10 @@ impl Medium {
 }
 
 proptest! {
-    /// No write is lost, and none is served older, in any order of writes, direct writes of bands,
-    /// and the two ends of cleaning and of moves.
+    /// No write is lost, and none is served older, in any order of writes, direct writes of bands and
+    /// of parts of bands, and the two ends of cleaning and of moves.
     #[test]
-    fn the_newest_data_are_served(steps in prop::collection::vec((0u8..8, 0u64..CAPACITY, 1u64..45), 1..300)) {
+    fn the_newest_data_are_served(steps in prop::collection::vec((0u8..9, 0u64..CAPACITY, 1u64..45), 1..300)) {
         let mut medium = Medium::new();
         for (step, start, sectors) in steps {
             let sectors = sectors.min(CAPACITY - start);
@@ -153,6 +159,10 @@ proptest! {
                 0..=3 => medium.write(start, sectors),
                 4 => medium.write_band(start / BAND),
                 5 => medium.map.pad(sectors / 8),
+                8 => {
+                    let end = (start / BAND + 1) * BAND;
+                    medium.write_in_place(start, sectors.min(end - start));
+                }
                 _ if medium.moving.is_none() => medium.clean(),
                 _ => {}
             }

@@ -26,7 +26,8 @@ pub(super) const RECORD: u64 = 8;
 pub(super) enum MediumWrite {
     /// Data of the oldest run go to the cache.
     Cache { sectors: u64 },
-    /// Data of the oldest run fill a band.
+    /// Data of the oldest run go to their place in a band: the whole band, or the part at the write
+    /// pointer of a zone.
     Band { start: u64, sectors: u64 },
     /// The map becomes durable.
     Record,

@@ -1,4 +1,5 @@
-//! Writes of buffered data: to the cache, or of a whole band in place.
+//! Writes of buffered data: to the cache, or in place: of a whole band, or at the write pointer of a
+//! zone.
 
 use super::buffer::WrittenRun;
 use super::node::ShingledDrive;
@@ -23,16 +24,14 @@ impl ShingledDrive {
             return;
         };
         let band = self.shingles.band;
+        if run.in_order {
+            let end = run.end.min((run.start / band + 1) * band);
+            return self.write_in_place(now, run.start, end - run.start);
+        }
         let (start, sectors) = self.map.extent_of(run.start / band);
         let whole = run.start == start && run.end >= start + sectors;
         if whole && self.is_stream(&run, start + sectors) {
-            // A band under cleaning would get its old data after the new ones.
-            if !self.cleans(start / band) {
-                self.writing = Some(MediumWrite::Band { start, sectors });
-                let extent = Extent::new(start, sectors);
-                self.issue(now, Operation::Write, extent, InnerIo::Write);
-            }
-            return;
+            return self.write_in_place(now, start, sectors);
         }
         if alone && !whole && self.may_become_whole(run.start == start, now) {
             return;
@@ -46,6 +45,16 @@ impl ShingledDrive {
         };
         let wanted = to_band.min(run.end - run.start).min(self.shingles.piece);
         self.write_to_cache(now, run.start, wanted);
+    }
+
+    /// Writes the beginning of the oldest run to its place in one band.
+    fn write_in_place(&mut self, now: Time, start: u64, sectors: u64) {
+        // A band under cleaning would get its old data after the new ones.
+        if !self.cleans(start / self.shingles.band) {
+            self.writing = Some(MediumWrite::Band { start, sectors });
+            let extent = Extent::new(start, sectors);
+            self.issue(now, Operation::Write, extent, InnerIo::Write);
+        }
     }
 
     fn write_to_cache(&mut self, now: Time, start: u64, wanted: u64) {
@@ -132,7 +141,9 @@ impl ShingledDrive {
     pub(super) fn stream_ends(&self) -> Time {
         let waits = self.writing.is_none() && self.barriers.is_empty() && self.starved.is_none();
         match self.pending.oldest() {
-            Some((run, true)) if waits && run.start.is_multiple_of(self.shingles.band) => {
+            Some((run, true))
+                if waits && !run.in_order && run.start.is_multiple_of(self.shingles.band) =>
+            {
                 let (start, sectors) = self.map.extent_of(run.start / self.shingles.band);
                 let grows =
                     run.end < start + sectors && run.stream + sectors >= self.shingles.stream;

@@ -33,6 +33,9 @@ pub struct ZonedConfig {
     /// Answer of the drive to a write that opens one zone too many. Default `close`.
     #[serde(default)]
     pub at_open_limit: AtOpenLimit,
+    /// Way in which the host sends the writes of a zone to a host-managed drive. Default `plugged`.
+    #[serde(default)]
+    pub host_writes: ZoneWrites,
     /// True if a read may go past the write pointer of a zone and across borders of zones (URSWRZ
     /// of ZBC). Default true.
     #[serde(default = "yes")]
@@ -52,6 +55,21 @@ pub enum ZonedModel {
     HostManaged,
     /// Takes all writes. The table `[shingled]` describes what the drive does with them.
     HostAware,
+}
+
+/// Way in which the host sends the writes of a zone with a write pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ZoneWrites {
+    /// Zone write plugging of Linux 6.10 and later: one write of a zone is in the drive at a time,
+    /// and the others wait in order. Waiting writes that continue each other are joined.
+    #[default]
+    Plugged,
+    /// Each write goes to the drive as it comes, as from a program that sends SCSI commands itself.
+    AsSent,
+    /// Zone append, which Linux makes a write at the write pointer: as `plugged`, but the address of
+    /// a write only names the zone. No writes are joined.
+    Append,
 }
 
 /// Answer of a drive to a write that opens one zone too many.
@@ -93,6 +111,7 @@ pub struct Zones {
     /// True if the drive refuses writes out of order.
     pub host_managed: bool,
     pub(super) open: usize,
+    pub(super) host_writes: ZoneWrites,
     pub(super) at_limit: AtOpenLimit,
     pub(super) unrestricted_reads: bool,
     /// Sectors of a physical sector: the unit of writes.
@@ -162,6 +181,7 @@ impl ZonedConfig {
             };
             return refuse("model", message.into());
         }
+        self.check_host_aware(drive)?;
         let sequential = f64::from(count - self.conventional);
         Ok(Zones {
             zone: self.zone.0 / SECTOR_BYTES,
@@ -170,10 +190,32 @@ impl ZonedConfig {
             full: (sequential * self.full) as u32,
             host_managed,
             open: self.open_zones as usize,
+            host_writes: match host_managed {
+                true => self.host_writes,
+                false => ZoneWrites::AsSent,
+            },
             at_limit: self.at_open_limit,
             unrestricted_reads: self.unrestricted_reads,
             unit: unit / SECTOR_BYTES,
             answer: Duration::from_millis_f64(drive.command_overhead_ms.max(0.0)).max(LEAST_ANSWER),
         })
+    }
+    /// Checks the keys that only a host-managed drive may have, and the bands of a host-aware drive.
+    fn check_host_aware(&self, drive: &DriveConfig) -> Result<(), ConfigError> {
+        let Some(shingled) = &drive.shingled else {
+            return Ok(());
+        };
+        if self.host_writes == ZoneWrites::Append {
+            let message = "found \"append\" and a host-aware drive, which Linux uses like a conventional drive (since 6.8); expected a host-managed drive, or no such key";
+            return Err(ConfigError::new("host_writes", message));
+        }
+        if !self.zone.0.is_multiple_of(shingled.band.0.max(1)) {
+            let message = format!(
+                "found {}; a band of [shingled] has {}. Expected a multiple, so that no band belongs to two zones",
+                self.zone, shingled.band
+            );
+            return Err(ConfigError::new("zone", message));
+        }
+        Ok(())
     }
 }

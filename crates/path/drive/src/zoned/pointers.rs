@@ -82,6 +82,25 @@ impl ZonePointers {
             .map(|zone| zone as usize)
     }
 
+    /// Returns the zone of a write, if the zone has a write pointer.
+    pub(super) fn zone_of(&self, extent: Extent) -> Option<u64> {
+        let zone = extent.start.0 / self.zones.zone;
+        self.sequential(extent.start.0).map(|_| zone)
+    }
+
+    /// Returns the place at which an append to the zone `zone` is written.
+    pub(super) fn append_at(&mut self, zone: u64, extent: Extent) -> Result<Extent, ZoneRefusal> {
+        let start = zone * self.zones.zone;
+        let written = self.sequential(start).map_or(0, |zone| self.written[zone]);
+        let fits = written + extent.sectors.0 <= self.zones.zone;
+        // A write at the border would begin in the next zone.
+        let checked = match fits {
+            true => Ok(Extent::new(start + written, extent.sectors.0)),
+            false => Err(ZoneRefusal::Boundary),
+        };
+        self.counted(checked)
+    }
+
     /// Checks a read.
     pub(super) fn read(&mut self, extent: Extent) -> Result<(), ZoneRefusal> {
         if self.zones.unrestricted_reads || !self.zones.host_managed {
@@ -101,21 +120,21 @@ impl ZonePointers {
         self.counted(checked)
     }
 
-    /// Takes a write, and moves the write pointers.
-    pub(super) fn write(&mut self, extent: Extent) -> Result<(), ZoneRefusal> {
+    /// Takes a write, and moves the write pointers. Returns true if each part of the write begins at
+    /// the write pointer of its zone.
+    pub(super) fn write(&mut self, extent: Extent) -> Result<bool, ZoneRefusal> {
         if !self.zones.host_managed {
-            self.write_anywhere(extent);
-            return Ok(());
+            return Ok(self.write_anywhere(extent));
         }
         let checked = self.write_in_order(extent);
         self.counted(checked)
     }
 
     /// Takes a write of a host-managed drive.
-    fn write_in_order(&mut self, extent: Extent) -> Result<(), ZoneRefusal> {
+    fn write_in_order(&mut self, extent: Extent) -> Result<bool, ZoneRefusal> {
         let (first, last) = (extent.start.0, extent.end().0 - 1);
         let zone = match (self.sequential(first), self.sequential(last)) {
-            (None, None) => return Ok(()),
+            (None, None) => return Ok(false),
             (Some(zone), Some(other)) if zone == other => zone,
             _ => return Err(ZoneRefusal::Boundary),
         };
@@ -126,17 +145,20 @@ impl ZonePointers {
         self.make_open(zone as u32)?;
         self.written[zone] += extent.sectors.0;
         self.close_if_full(zone);
-        Ok(())
+        Ok(true)
     }
 
     /// Takes a write of a host-aware drive: the write pointer moves behind the last written sector
-    /// (ZBC, sequential write preferred zones).
-    fn write_anywhere(&mut self, extent: Extent) {
+    /// (ZBC, sequential write preferred zones). Returns true if the whole write is in order.
+    fn write_anywhere(&mut self, extent: Extent) -> bool {
         let (mut at, end) = (extent.start.0, extent.end().0);
+        let mut in_order = true;
         while at < end {
             let offset = at % self.zones.zone;
             let next = end.min(at - offset + self.zones.zone);
-            if let Some(zone) = self.sequential(at) {
+            let zone = self.sequential(at);
+            in_order &= zone.is_some_and(|zone| offset == self.written[zone]);
+            if let Some(zone) = zone {
                 self.counts.random_writes += u64::from(offset != self.written[zone]);
                 let written = self.written[zone].max(offset + next - at);
                 if written != self.written[zone] {
@@ -149,6 +171,7 @@ impl ZonePointers {
             }
             at = next;
         }
+        in_order
     }
 
     /// Opens a zone for a write, or notes that an open zone gets a write.
@@ -192,8 +215,8 @@ impl ZonePointers {
         !zones.is_empty()
     }
 
-    fn counted(&mut self, checked: Result<(), ZoneRefusal>) -> Result<(), ZoneRefusal> {
-        if let Err(refusal) = checked {
+    fn counted<T>(&mut self, checked: Result<T, ZoneRefusal>) -> Result<T, ZoneRefusal> {
+        if let Err(refusal) = &checked {
             *match refusal {
                 ZoneRefusal::Unaligned => &mut self.counts.unaligned,
                 ZoneRefusal::Boundary => &mut self.counts.boundary,
