@@ -479,7 +479,7 @@ fn gain(one: &Finalist, other: &Finalist) -> String {
         return "no controller is needed".to_owned();
     }
     if one.cache.0.is_none() && other.cache.0.is_some() {
-        return "no flash device is needed".to_owned();
+        return "no flash cache is needed".to_owned();
     }
     let (chance, others) = (one.loss.chance_a_year, other.loss.chance_a_year);
     if chance < others {

@@ -488,6 +488,16 @@ fn grouped(number: f64) -> String {
     text
 }
 
+/// Returns the device that another array has and the first lacks.
+fn needed_device(first: &Finalist, other: &Finalist) -> Option<&'static str> {
+    let lacks = |of: fn(&Finalist) -> bool| !of(first) && of(other);
+    if lacks(|one| one.controller.0.is_some()) {
+        return Some("a controller");
+    }
+    let same_controller = first.controller == other.controller;
+    (same_controller && lacks(|one| one.cache.0.is_some())).then_some("a flash cache")
+}
+
 /// Returns the reason why `other` comes after `first`: the first rule of the order that
 /// distinguishes both.
 fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishes) -> String {
@@ -510,16 +520,11 @@ fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishe
             other.volume.drives, first.name, first.volume.drives
         );
     }
-    if first.misses.is_empty() && first.controller.0.is_none() && other.controller.0.is_some() {
+    if first.misses.is_empty()
+        && let Some(device) = needed_device(first, other)
+    {
         return format!(
-            "it needs a controller to meet the wishes, {} needs none",
-            first.name
-        );
-    }
-    let caches = [first, other].map(|one| (one.controller, one.cache.0.is_some()));
-    if first.misses.is_empty() && caches[0].0 == caches[1].0 && !caches[0].1 && caches[1].1 {
-        return format!(
-            "it needs a flash device to meet the wishes, {} needs none",
+            "it needs {device} to meet the wishes, {} needs none",
             first.name
         );
     }

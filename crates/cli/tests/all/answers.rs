@@ -1009,7 +1009,7 @@ fn a_cache_has_a_price_a_wear_and_a_place_in_the_answer() {
         ("", "\"much\"", "found `much`"),
         ("", "", "caches: found an empty list"),
         ("", "\"bcache:around:1GiB\"", "around"),
-        ("", "\"bcache:2TiB\"", "cache.size: found 2TiB"),
+        ("", "\"bcache:2TiB\"", "`cache.size`: found 2TiB"),
     ] {
         let message = refused(&["advise", &ask(price, caches)]);
         assert!(message.contains(word), "{message}");

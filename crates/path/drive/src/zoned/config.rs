@@ -170,18 +170,7 @@ impl ZonedConfig {
             return refuse("full", format!("found {}; expected 0 to 1", self.full));
         }
         let host_managed = self.model == ZonedModel::HostManaged;
-        if host_managed == drive.shingled.is_some() {
-            let message = match host_managed {
-                true => {
-                    "found \"host-managed\" and the table [shingled]; a host-managed drive hides no shingles. Expected one of the two, or \"host-aware\""
-                }
-                false => {
-                    "found \"host-aware\" without the table [shingled], which says what the drive does with writes out of order; expected both"
-                }
-            };
-            return refuse("model", message.into());
-        }
-        self.check_host_aware(drive)?;
+        self.check_model(drive, host_managed)?;
         let sequential = f64::from(count - self.conventional);
         Ok(Zones {
             zone: self.zone.0 / SECTOR_BYTES,
@@ -200,8 +189,20 @@ impl ZonedConfig {
             answer: Duration::from_millis_f64(drive.command_overhead_ms.max(0.0)).max(LEAST_ANSWER),
         })
     }
-    /// Checks the keys that only a host-managed drive may have, and the bands of a host-aware drive.
-    fn check_host_aware(&self, drive: &DriveConfig) -> Result<(), ConfigError> {
+    /// Checks the model, the keys that only a host-managed drive may have, and the bands of a
+    /// host-aware drive.
+    fn check_model(&self, drive: &DriveConfig, host_managed: bool) -> Result<(), ConfigError> {
+        if host_managed == drive.shingled.is_some() {
+            let message = match host_managed {
+                true => {
+                    "found \"host-managed\" and the table [shingled]; a host-managed drive hides no shingles. Expected one of the two, or \"host-aware\""
+                }
+                false => {
+                    "found \"host-aware\" without the table [shingled], which says what the drive does with writes out of order; expected both"
+                }
+            };
+            return Err(ConfigError::new("model", message.to_owned()));
+        }
         let Some(shingled) = &drive.shingled else {
             return Ok(());
         };

@@ -137,14 +137,14 @@ impl ZonedDrive {
         request.extent = place;
         // The plug gives its effects away for the call, because the call borrows the whole drive.
         let mut inside = std::mem::take(&mut plug.inside);
-        self.to_drive(now, request, &mut NodeContext::alone(&mut inside));
+        self.send_down(now, request, &mut NodeContext::alone(&mut inside));
         if let Some(plug) = &mut self.plug {
             plug.inside = inside;
         }
     }
 
     /// Checks a request by the rules of the zones, and sends it to the drive.
-    fn to_drive(&mut self, now: Time, request: Request, cx: &mut NodeContext<'_>) {
+    fn send_down(&mut self, now: Time, request: Request, cx: &mut NodeContext<'_>) {
         let zones = self.pointers.zones();
         let capacity = Sectors(zones.zone * u64::from(zones.count));
         let extent = request.extent;
@@ -207,7 +207,7 @@ impl Node for ZonedDrive {
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
         self.send(now, cx);
         let Some(plug) = &mut self.plug else {
-            return self.to_drive(now, request, cx);
+            return self.send_down(now, request, cx);
         };
         let is_write = request.operation == Operation::Write && request.extent.sectors.0 > 0;
         let zone = self.pointers.zone_of(request.extent).filter(|_| is_write);
