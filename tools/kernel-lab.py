@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A laboratory of real kernels: what Linux's md does with requests, member I/O by member I/O.
+"""A laboratory of real kernels: what Linux's md and OpenZFS do with requests, member I/O by member I/O.
 
 Boots a Debian kernel in QEMU with md on null_blk members of a fixed latency, carries out a scenario
 file, and prints each line of the file with the member I/O that the kernel issued (`block_rq_issue`).
@@ -21,6 +21,18 @@ A scenario consists of lines:
   stream BYTES COUNT OFFSET
                          sequential writes through the page cache, and fsync
   show FILE              a file of /sys/block/md0
+
+With --zfs the arrays are pools. The folder of --kernel then has zfs.ko, zpool, zfs and their libraries,
+such as the unpacked packages linux-image-unsigned, linux-modules, zfsutils-linux, libzfs4linux,
+libuutil3linux, libnvpair3linux, libblkid1, libuuid1, libudev1, libtirpc3t64, libssl3t64, libc6, zlib1g,
+libgssapi-krb5-2, libkrb5-3, libk5crypto3, libkrb5support0, libcom-err2, libkeyutils1, libgcc-s1 and
+libcap2 of Ubuntu 24.04 (Linux 6.8, OpenZFS 2.2.2). Other lines of a scenario:
+
+  pool BLOCK SIZE VDEVS  creates a pool with a volume of blocks of BLOCK
+  fill BYTES             writes the volume from its begin, and imports the pool anew: the ARC is empty
+  load ...               as above, up to the end of the transaction group; member I/O are bios
+  scrub                  a whole scrub
+  idle                   a transaction group without data
 
 After `->` a request has member I/O such as `R4@0K+4K`: a read of 4 KiB at offset 0 of the data of
 member 4. A load has sums, the time, and for each member reads/KiB+writes/KiB. With --metadata writes
@@ -48,23 +60,60 @@ HERE = Path(__file__).resolve().parent / "kernel-lab"
 PACKAGES = "qemu-system-x86, busybox-static, mdadm, kmod, cpio, gcc"
 # libcrc32c needs crc32c, but does not name the module.
 WANTED = ["crc32c_generic", "virtio_pci", "virtio_blk", "null_blk", "raid0", "raid1", "raid10", "raid456"]
+WANTED_OF_POOLS = ["null_blk", "zfs"]
 # For one scenario file; the emulation needs minutes where others compute, too.
 PATIENCE_S = 1800
 
 
-def kernel_of(root):
-    """The image and the modules of the newest kernel of a folder that has md and null_blk."""
+def kernel_of(root, needed="drivers/md/raid456"):
+    """The image and the modules of the newest kernel of a folder that has md, or another module, and null_blk."""
     for base in ("lib/modules", "usr/lib/modules"):
-        for module in sorted(root.glob(f"{base}/*/kernel/drivers/md/raid456.ko*"), reverse=True):
-            modules = module.parents[3]
+        for module in sorted(root.glob(f"{base}/*/kernel/{needed}.ko*"), reverse=True):
+            modules = next(folder for folder in module.parents if folder.name == "kernel").parent
             image = root / "boot" / f"vmlinuz-{modules.name}"
             if os.access(image, os.R_OK) and list(modules.rglob("null_blk.ko*")):
                 return image, modules
-    raise Impossible(f"no kernel with md: {root} has no lib/modules/VERSION/kernel/drivers/md/raid456.ko and "
+    raise Impossible(f"no such kernel: {root} has no lib/modules/VERSION/kernel/{needed}.ko and "
                      "boot/vmlinuz-VERSION that can be read. `apt-get download` a package linux-image-* for --kernel")
 
 
-def modules_in_order(modules):
+def kernel_module(path):
+    """The bytes of a module."""
+    data = path.read_bytes()
+    if path.suffix == ".xz":
+        return lzma.decompress(data)
+    if path.suffix == ".zst":
+        return subprocess.run([program("zstd", PACKAGES), "-dc", path], stdout=subprocess.PIPE, check=True).stdout
+    return data
+
+
+def add_foreign_program(name, folder, root):
+    """Copies a program of another distribution and its libraries from a folder of unpacked packages."""
+    needs("readelf")
+
+    def found(file):
+        paths = [path for path in folder.rglob(file) if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"]
+        if not paths:
+            raise Impossible(f"{file} is not in {folder}")
+        return paths[0]
+
+    def libraries(file):
+        for library in re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-d", file)):
+            target = root / "lib" / library
+            if not target.exists():
+                source = found(library)
+                shutil.copy(source, target)
+                libraries(source)
+
+    (root / "lib").mkdir(exist_ok=True)
+    (root / "lib64").mkdir(exist_ok=True)
+    shutil.copy(found("ld-linux-x86-64.so.2"), root / "lib64")
+    source = found(name)
+    shutil.copy(source, root / "bin" / name)
+    libraries(source)
+
+
+def modules_in_order(modules, wanted):
     """Paths of the wanted modules, each behind the modules that it needs."""
     paths = {path.name.split(".ko")[0].replace("-", "_"): path for path in modules.rglob("*.ko*")}
     order = []
@@ -79,34 +128,36 @@ def modules_in_order(modules):
                 add(needed)
         order.append(path)
 
-    for name in WANTED:
+    for name in wanted:
         add(name)
     return order
 
 
 def archive_of(root, modules, scenario, arguments, at):
     """Writes the disk of the guest."""
-    add_program(program("mdadm", PACKAGES), root)
+    if arguments.zfs:
+        for name in ("zpool", "zfs"):
+            add_foreign_program(name, arguments.kernel, root)
+    else:
+        add_program(program("mdadm", PACKAGES), root)
     shutil.copy(program("busybox", PACKAGES), root / "bin" / "busybox")
     run("cc", "-O1", "-static", "-o", root / "bin" / "requests", HERE / "requests.c")
     order = []
-    for path in modules_in_order(modules):
-        data = path.read_bytes()
-        data = lzma.decompress(data) if path.suffix == ".xz" else data
-        copy = root / "lib/modules" / path.name.removesuffix(".xz")
+    for path in modules_in_order(modules, WANTED_OF_POOLS if arguments.zfs else WANTED):
+        copy = root / "lib/modules" / re.sub(r"\.(xz|zst)$", "", path.name)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(data)
+        copy.write_bytes(kernel_module(path))
         order.append(copy.name)
     (root / "modules.order").write_text("\n".join(order) + "\n")
     null_blk = (f"nr_devices={arguments.members} gb={arguments.gib} bs=512 memory_backed={arguments.memory} queue_mode=2 irqmode=2 "
-                f"completion_nsec={arguments.latency_us * 1000} hw_queue_depth=64 rotational={arguments.rotational}"
+                f"completion_nsec={arguments.latency_us * 1000} hw_queue_depth={1024 if arguments.zfs else 64} rotational={arguments.rotational}"
                 + (f" max_sectors={arguments.max_sectors}" if arguments.max_sectors else ""))
     names = [f"vd{chr(ord('a') + member)}" if arguments.drive else f"nullb{member}" for member in range(arguments.members)]
     null_blk = "" if arguments.drive else null_blk
     (root / "settings").write_text(f"NULL_BLK='{null_blk}'\nNAMES='{' '.join(names)}'\nELEVATOR={arguments.elevator}\n"
                                    f"ROTATIONAL={arguments.rotational}\nMODE={'all' if arguments.metadata else 'single'}\nRECORDS={int(arguments.metadata)}\n")
     (root / "scenario").write_text(scenario)
-    shutil.copy(HERE / "init.sh", root / "init")
+    shutil.copy(HERE / ("pools.sh" if arguments.zfs else "init.sh"), root / "init")
     (root / "init").chmod(0o755)
     files = "\n".join(str(path.relative_to(root)) for path in sorted(root.rglob("*")))
     with at.open("wb") as out:
@@ -159,7 +210,7 @@ def emulate(image, archive, out, arguments, socket):
     """Writes the lines of the guest to `out`. Returns true if all lines were carried out."""
     disks = disks_of(socket, arguments.members) if socket else []
     speed = arguments.speed if socket else 1
-    command = ["qemu-system-x86_64", *disks, "-accel", "tcg,thread=multi", "-m", "3072", "-smp", "2", "-nographic", "-no-reboot", "-nic", "none",
+    command = ["qemu-system-x86_64", *disks, "-accel", "tcg,thread=multi", "-m", "8192" if arguments.zfs else "3072", "-smp", "1" if arguments.zfs else "2", "-nographic", "-no-reboot", "-nic", "none",
                  "-kernel", str(image), "-initrd", str(archive), "-append", "console=ttyS0 quiet loglevel=1 panic=-1 no_timer_check"]
     done, failed, last = False, False, ""
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as machine:
@@ -197,6 +248,7 @@ def main():
     parser.add_argument("--max-sectors", type=int, default=0, help="sectors of the largest request of a member [default: the kernel's, 255]")
     parser.add_argument("--memory", type=int, default=1, choices=[0, 1], help="1 if members keep their data [default: 1]")
     parser.add_argument("--metadata", action="store_true", help="print member I/O before the data, at a negative offset, too")
+    parser.add_argument("--zfs", action="store_true", help="arrays are pools; --kernel is a folder of unpacked packages")
     parser.add_argument("--verbose", action="store_true", help="print everything that the guest says")
     arguments = parser.parse_args()
     try:
@@ -206,7 +258,7 @@ def main():
             folder = Path(folder)
             (folder / "package").mkdir()
             (folder / "root" / "bin").mkdir(parents=True)
-            image, modules = kernel_of(unpacked(arguments.kernel, folder / "package"))
+            image, modules = kernel_of(unpacked(arguments.kernel, folder / "package"), *["zfs/zfs"] * arguments.zfs)
             archive_of(folder / "root", modules, scenario, arguments, folder / "archive")
             with (arguments.out.open("w") if arguments.out else os.fdopen(os.dup(1), "w")) as out, served(arguments, folder) as socket:
                 return 0 if emulate(image, folder / "archive", out, arguments, socket) else 1

@@ -44,6 +44,15 @@ static uint64_t random_number(void) {
     return z ^ (z >> 31);
 }
 
+/* Makes the contents of each 4 KiB different, so that checksums differ, and pointers do not compress. */
+static void stamp(char *memory, size_t bytes) {
+    static uint64_t number;
+    for (size_t at = 0; at < bytes; at += 4096) {
+        uint64_t z = ++number * 0x9e3779b97f4a7c15ull;
+        memcpy(memory + at, &z, sizeof z);
+    }
+}
+
 static void *buffer(size_t bytes) {
     void *memory;
     if (posix_memalign(&memory, 4096, bytes)) fail("memory");
@@ -90,6 +99,7 @@ static void load(const char *device, char **argument) {
             struct iocb *block = &blocks[slot];
             uint64_t index = at_random ? random_number() % (span / bytes) : (uint64_t)sent;
             int writes = kind == 'w' || (kind == 'm' && (random_number() & 1));
+            if (writes) stamp(memory, bytes);
             *block = (struct iocb){.aio_data = slot, .aio_fildes = file,
                                    .aio_lio_opcode = writes ? IOCB_CMD_PWRITE : IOCB_CMD_PREAD,
                                    .aio_buf = (uintptr_t)memory, .aio_nbytes = bytes,

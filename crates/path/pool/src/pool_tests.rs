@@ -16,6 +16,8 @@ const SERVICE: Duration = Duration::from_millis(10);
 mod files;
 #[path = "l2arc_tests.rs"]
 mod l2arc;
+#[path = "laboratory_tests.rs"]
+mod laboratory;
 #[path = "metadata_tests.rs"]
 mod metadata;
 #[path = "processor_tests.rs"]
@@ -37,6 +39,8 @@ struct Bench {
     sent: Vec<(usize, Request)>,
     done: BTreeMap<u64, Completion>,
     rebuilt: Vec<(u32, bool)>,
+    /// Time of a request of drives that serve any number of requests at a time.
+    parallel: Option<Duration>,
 }
 
 impl Bench {
@@ -57,6 +61,7 @@ impl Bench {
             sent: Vec::new(),
             done: BTreeMap::new(),
             rebuilt: Vec::new(),
+            parallel: None,
         }
     }
 
@@ -67,7 +72,10 @@ impl Bench {
             match effect {
                 Effect::Issue { port, request } => {
                     let drive = port.index();
-                    let end = self.free[drive].max(self.now) + SERVICE;
+                    let end = match self.parallel {
+                        Some(service) => self.now + service,
+                        None => self.free[drive].max(self.now) + SERVICE,
+                    };
                     self.free[drive] = end;
                     let mut completion =
                         Completion::at_once(request.id, self.now, RequestStatus::Done);

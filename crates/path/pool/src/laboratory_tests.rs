@@ -1,0 +1,232 @@
+//! The member I/O of OpenZFS in a running kernel, beside the model's.
+//!
+//! `samples/oracle/zfs/*.txt` are results of `tools/kernel-lab.py --zfs`: OpenZFS 2.2.2 on Linux 6.8,
+//! with members that need 20 ms for each request, any number at a time.
+
+use super::*;
+
+const LOADS: &str = include_str!("../../../../samples/oracle/zfs/loads.txt");
+
+/// Time of a member's request in the laboratory.
+const SERVICE_OF_MEMBERS: Duration = Duration::from_millis(20);
+
+/// Sectors of a member of the laboratory, and of the labels before and behind the data.
+const MEMBER: u64 = 4 << 21;
+const LABELS_BEFORE: u64 = 4 << 11;
+const LABELS_BEHIND: u64 = 1 << 10;
+
+/// Time that the process needs for a request under emulation. An estimate.
+const GAP: Duration = Duration::from_micros(100);
+
+/// The random numbers of `tools/kernel-lab/requests.c`: splitmix64.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Counts over the members: requests and KiB, without labels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sums {
+    reads: u64,
+    read_kib: u64,
+    writes: u64,
+    written_kib: u64,
+    /// Groups that were written; 0 for the model.
+    groups: u64,
+}
+
+fn sums(bench: &Bench) -> Sums {
+    let mut sums = Sums::default();
+    for (_, request) in &bench.sent {
+        let start = request.extent.start.0;
+        if !(LABELS_BEFORE..MEMBER - LABELS_BEHIND).contains(&start) {
+            continue;
+        }
+        let (count, kib) = match request.operation {
+            Operation::Read => (&mut sums.reads, &mut sums.read_kib),
+            Operation::Write => (&mut sums.writes, &mut sums.written_kib),
+            _ => continue,
+        };
+        *count += 1;
+        *kib += request.extent.sectors.0 / 2;
+    }
+    sums
+}
+
+/// Returns the number behind `name=` in a line of the kernel.
+fn number(line: &str, name: &str) -> u64 {
+    let (_, rest) = line.split_once(&format!(" {name}=")).unwrap();
+    let digits = rest.split(|sign: char| !sign.is_ascii_digit()).next();
+    digits.unwrap().parse().unwrap()
+}
+
+/// Returns the number of groups of a line of the kernel: `labels=READ/WRITTEN`.
+fn groups(line: &str, drives: usize) -> u64 {
+    let (_, rest) = line.split_once(" labels=").unwrap();
+    let (_, written) = rest.split_once('/').unwrap();
+    number(&format!(" written={written}"), "written") / (LABELS * drives as u64)
+}
+
+/// Reads a line `pool BLOCK SIZE VDEV DRIVE.. [VDEV DRIVE..] [log DRIVE]`.
+fn pool(words: &[&str], filled: u64) -> (Kind, Value, usize) {
+    let mut keys = json!({
+        "recordsize": words[0].replace('k', "KiB"),
+        "volsize": filled,
+        "arc": "600MB",
+    });
+    let drives = words
+        .iter()
+        .filter(|word| word.starts_with("/dev/"))
+        .count();
+    let (kind, shape) = words[2].split_once(':').unwrap_or((words[2], ""));
+    let logs = usize::from(words.contains(&"log"));
+    let vdevs = words.iter().filter(|word| **word == words[2]).count();
+    keys["logs"] = json!(logs);
+    if vdevs > 1 || kind == "mirror" {
+        keys["width"] = json!((drives - logs) / vdevs);
+    }
+    for part in shape.split(':') {
+        if let Some(data) = part.strip_suffix('d') {
+            keys["data"] = json!(data.parse::<u32>().unwrap());
+        }
+        if let Some(spares) = part.strip_suffix('s') {
+            keys["spares"] = json!(spares.parse::<u32>().unwrap());
+        }
+    }
+    let kind = match kind {
+        "mirror" => Kind::Mirror,
+        "raidz1" => Kind::Raidz(1),
+        "raidz2" => Kind::Raidz(2),
+        "raidz3" => Kind::Raidz(3),
+        "draid1" => Kind::Draid(1),
+        "draid2" => Kind::Draid(2),
+        other => panic!("{other}"),
+    };
+    (kind, keys, drives)
+}
+
+fn bench(kind: Kind, keys: &Value, drives: usize) -> Bench {
+    let members = vec![Sectors(MEMBER); drives];
+    let settings = PoolSettings::read(kind, keys.as_object().unwrap(), &members).unwrap();
+    Bench {
+        parallel: Some(SERVICE_OF_MEMBERS),
+        ..Bench::of(settings)
+    }
+}
+
+/// Carries out a line `load KIND ORDER BYTES DEPTH COUNT OFFSET SPAN SEED`, and waits for the end of
+/// the transaction group.
+fn load(bench: &mut Bench, words: &[&str]) -> Sums {
+    let (kind, order) = (words[0], words[1]);
+    let numbers: Vec<u64> = words[2..]
+        .iter()
+        .map(|word| word.parse().unwrap())
+        .collect();
+    let [bytes, depth, count, offset, span, mut state] = numbers[..] else {
+        panic!("{words:?}")
+    };
+    let operation = if kind == "r" {
+        Operation::Read
+    } else {
+        Operation::Write
+    };
+    let mut submitted = 0;
+    while (bench.done.len() as u64) < count {
+        if submitted < count && submitted < bench.done.len() as u64 + depth {
+            let index = match order {
+                "rand" => random(&mut state) % (span / bytes),
+                _ => submitted,
+            };
+            let start = (offset + index * bytes) / 512;
+            bench.submit(submitted, operation, start, bytes / 512, kind == "s");
+            submitted += 1;
+            bench.run(bench.now + GAP);
+        } else {
+            bench.run(bench.now + Duration::from_millis(1));
+        }
+    }
+    bench.seconds(20);
+    sums(bench)
+}
+
+/// Most metadata of a group without data in the laboratory, in KiB, rounded up: 616 for the first group
+/// after an import. The number of groups in a load depends on the speed of the emulation.
+const METADATA_KIB: u64 = 650;
+
+/// Metadata that the pool reads in a load, in KiB: space maps and indirect blocks after an import, which the
+/// model has in memory.
+const METADATA_READ_KIB: u64 = 150;
+
+/// Label writes of a group on each drive.
+const LABELS: u64 = 4;
+
+/// Carries out a line, and returns `None` for a line without a counterpart.
+fn carry_out(asked: &[&str], shape: &[&str], filled: u64) -> Option<Sums> {
+    let (kind, mut keys, drives) = pool(shape, filled);
+    match asked[0] {
+        "load" => Some(load(&mut bench(kind, &keys, drives), &asked[1..])),
+        "scrub" => {
+            keys["scrub"] = json!(true);
+            let mut bench = bench(kind, &keys, drives);
+            bench.seconds(100);
+            Some(sums(&bench))
+        }
+        "idle" => None,
+        other => panic!("{other}"),
+    }
+}
+
+/// Returns the kernel's and the model's counts of each line.
+fn compared(oracle: &str) -> Vec<(String, Sums, Sums)> {
+    let (mut all, mut shape, mut filled) = (Vec::new(), Vec::new(), 0);
+    for line in oracle.lines().filter(|line| !line.starts_with('#')) {
+        let (asked, _) = line.split_once(" ->").unwrap_or((line, ""));
+        let words: Vec<&str> = asked.split_whitespace().collect();
+        match words[0] {
+            "pool" => shape = words[1..].to_vec(),
+            "fill" => filled = words[1].parse().unwrap(),
+            _ => {
+                let kernel = Sums {
+                    reads: number(line, "reads"),
+                    read_kib: number(line, "read_kib"),
+                    writes: number(line, "writes"),
+                    written_kib: number(line, "written_kib"),
+                    groups: groups(line, pool(&shape, filled).2),
+                };
+                if let Some(model) = carry_out(&words, &shape, filled) {
+                    let vdevs = shape[2..].join(" ").replace("/dev/nullb", "");
+                    all.push((format!("{vdevs} {}: {asked}", shape[0]), kernel, model));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The bytes of every load and scrub agree, and the number of random reads. The kernel's writes and
+/// sequential reads are shorter than the model's (VALIDATION.md), so their number is only printed:
+/// `cargo test -p fullstroke-pool laboratory -- --nocapture`.
+#[test]
+fn loads_have_the_bytes_of_openzfs_on_the_members() {
+    let near = |a: u64, b: u64, more: u64| a.abs_diff(b) <= b / 20 + more;
+    let all = compared(LOADS);
+    assert!(all.len() >= 28, "{}", all.len());
+    let mut far = Vec::new();
+    for (asked, kernel, model) in all {
+        let row = format!("{asked}\n  OpenZFS {kernel:?}\n  model   {model:?}");
+        let metadata = METADATA_KIB * kernel.groups;
+        let mut is_near = near(model.written_kib, kernel.written_kib, metadata);
+        // The read-ahead of a stream ends at another place, within the largest distance of 64 MiB.
+        is_near &= asked.contains("load r seq")
+            || near(model.read_kib, kernel.read_kib, METADATA_READ_KIB);
+        is_near &= !asked.contains("load r rand") || near(model.reads, kernel.reads, 2);
+        println!("{row}");
+        if !is_near {
+            far.push(row);
+        }
+    }
+    assert!(far.is_empty(), "{}", far.join("\n"));
+}
