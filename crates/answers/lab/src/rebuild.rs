@@ -11,7 +11,9 @@
 //! A window has a load of its own: a part of a trace, or a seed.
 
 use crate::rebuild_plan::plan;
-use crate::windows::{ScanPart, WINDOWS_FIRST, Window, WindowMean, scan_parts, search};
+use crate::windows::{
+    ScanPart, WINDOWS_FIRST, Window, WindowMean, scan_parts, search, search_parts,
+};
 use crate::{ComparedStack, LabError, Recipe, RunResult, run_all};
 use fullstroke_measure::{RebuildPlan, RebuildReport, Stop};
 use fullstroke_units::{Duration, SECTOR_BYTES};
@@ -81,8 +83,8 @@ pub fn sample_rebuild(
         1 => PRECISION,
         _ => PRECISION_OF_PARTS,
     };
-    let (mut means, mut all) = (Vec::new(), 0);
-    for (number, &part) in sampling.parts.iter().enumerate() {
+    let mut all = 0;
+    let mean = search_parts(&sampling.parts, |number, part| {
         let simulated = Cell::new(0);
         let run = |places: &[f64], before: usize| {
             let index = number * WINDOWS_MAX + before;
@@ -101,12 +103,11 @@ pub fn sample_rebuild(
         };
         let mean = search(precision, run, has_room)?;
         all += simulated.get();
-        let Some(mean) = mean else {
-            return Ok(all);
-        };
-        means.push((part, mean));
+        Ok(mean)
+    })?;
+    if let Some(mean) = mean {
+        sampling.note(ran, &mean);
     }
-    sampling.note(ran, &WindowMean::of_parts(&means));
     Ok(all)
 }
 
@@ -267,9 +268,7 @@ impl<'a> Sampling<'a> {
         let bytes = self.begin_bytes(place);
         let (table, set) = (&self.table, &mut recipe.overrides.set);
         set.push(format!("{table}.rebuild_from={bytes}"));
-        if self.parts.len() > 1 {
-            set.push(format!("{table}.scan_records={}", part.records));
-        }
+        set.extend(part.assignment(table));
         let mut candidate = recipe.candidate()?;
         candidate.rebuild_settling = self.settling;
         Ok(candidate)

@@ -8,7 +8,7 @@
 //! rebuild (`rebuild.rs`).
 
 use crate::rebuild::{REQUESTS_MAX, Sampling};
-use crate::windows::{ScanPart, WINDOWS_FIRST, Window, WindowMean, scan_parts, search};
+use crate::windows::{ScanPart, WINDOWS_FIRST, Window, scan_parts, search, search_parts};
 use crate::{LabError, Recipe, RunResult, run_all};
 use fullstroke_measure::{Report, ScrubReport, Stop};
 
@@ -94,35 +94,28 @@ pub(crate) fn sample_scrub(
     }
     let seconds = report.rates.simulated_s;
     // An overloaded run has no steady pace. A pool below another volume has no key of this name.
-    if seconds <= 0.0 || report.grows() || at(recipe, None, 0.5).candidate().is_err() {
+    if seconds <= 0.0 || report.grows() {
         return Ok(());
     }
+    let Ok(half) = at(recipe, ScanPart::WHOLE, 0.5).candidate() else {
+        return Ok(());
+    };
     let rate = report.arrived.requests as f64 / seconds;
     // A short run asks for a quick answer.
     let window_s = WINDOW_S.min(seconds).min(REQUESTS_MAX / rate);
     let loads = Sampling::loads(recipe, seconds, window_s)?;
-    let scattered = recipe.candidate()?.stack.scrubbed_scattered()?;
-    let parts = scan_parts(scattered);
+    let parts = scan_parts(half.stack.scrubbed_scattered()?);
     let has_room = |windows: usize, next: usize| windows + next <= windows_max;
-    let mut means = Vec::new();
-    for (number, &part) in parts.iter().enumerate() {
-        let chosen = scattered.map(|_| part);
+    let mean = search_parts(&parts, |number, part| {
         let run = |places: &[f64], before: usize| {
-            paces(
-                &loads,
-                chosen,
-                places,
-                number * windows_max + before,
-                jobs,
-                stop,
-            )
+            let index = number * windows_max + before;
+            paces(&loads, part, places, index, jobs, stop)
         };
-        let Some(mean) = search(PRECISION, run, has_room)? else {
-            return Ok(());
-        };
-        means.push((part, mean));
-    }
-    let mean = WindowMean::of_parts(&means);
+        search(PRECISION, run, has_room)
+    })?;
+    let Some(mean) = mean else {
+        return Ok(());
+    };
     ran.measured.report.array.scrub = Some(ScrubReport {
         hours: mean.slowness,
         hours_ci95_half_width: mean.half_width,
@@ -137,7 +130,7 @@ pub(crate) fn sample_scrub(
 /// load of its own. `None` if the scrub read nothing in a window.
 fn paces(
     loads: &Sampling<'_>,
-    chosen: Option<ScanPart>,
+    chosen: ScanPart,
     places: &[f64],
     before: usize,
     jobs: usize,
@@ -166,13 +159,11 @@ fn paces(
 }
 
 /// Returns the recipe with a scrub that begins at a share of the records, or of the records of a part.
-fn at(recipe: &Recipe, chosen: Option<ScanPart>, place: f64) -> Recipe {
+fn at(recipe: &Recipe, part: ScanPart, place: f64) -> Recipe {
     let mut recipe = recipe.clone();
     let set = &mut recipe.overrides.set;
     set.push(format!("volume.scrub_from={place}"));
-    if let Some(part) = chosen {
-        set.push(format!("volume.scan_records={}", part.records));
-    }
+    set.extend(part.assignment("volume"));
     // A warm-up may be longer than a window, and the readings of a pool count from the start.
     set.push("measurement.warm_up=0s".to_owned());
     recipe

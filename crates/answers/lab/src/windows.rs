@@ -30,11 +30,27 @@ pub(crate) struct WindowMean {
     pub(crate) filled_share: f64,
 }
 
-/// A part of a scan of records: the value of the key `scan_records`, and the share of the records.
+/// A part of a work with windows of its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScanPart {
-    pub(crate) records: &'static str,
-    pub(crate) share: f64,
+    /// Value of the key `scan_records` of a pool; `None` for the whole work.
+    records: Option<&'static str>,
+    /// Share of the work.
+    share: f64,
+}
+
+impl ScanPart {
+    /// The whole work.
+    pub(crate) const WHOLE: ScanPart = ScanPart {
+        records: None,
+        share: 1.0,
+    };
+
+    /// Returns the assignment that limits the scan of the pool in `table` to this part.
+    pub(crate) fn assignment(self, table: &str) -> Option<String> {
+        let records = self.records?;
+        Some(format!("{table}.scan_records={records}"))
+    }
 }
 
 /// Returns the parts of a work. Scattered records take up to a hundred times as long as ordered
@@ -42,16 +58,35 @@ pub(crate) struct ScanPart {
 /// whole scan would meet the scattered records by chance. `scattered` is the share of scattered
 /// records beside ordered ones.
 pub(crate) fn scan_parts(scattered: Option<f64>) -> Vec<ScanPart> {
-    let part = |records, share| ScanPart { records, share };
+    let part = |records, share| ScanPart {
+        records: Some(records),
+        share,
+    };
     match scattered {
-        None => vec![part("all", 1.0)],
+        None => vec![ScanPart::WHOLE],
         Some(share) => vec![part("ordered", 1.0 - share), part("scattered", share)],
     }
 }
 
+/// Searches in each part with `search_one`, which gets the number of the part. Returns the sum over
+/// the parts; `None` if a part has no mean.
+pub(crate) fn search_parts(
+    parts: &[ScanPart],
+    mut search_one: impl FnMut(usize, ScanPart) -> Result<Option<WindowMean>, LabError>,
+) -> Result<Option<WindowMean>, LabError> {
+    let mut means = Vec::new();
+    for (number, &part) in parts.iter().enumerate() {
+        let Some(mean) = search_one(number, part)? else {
+            return Ok(None);
+        };
+        means.push((part, mean));
+    }
+    Ok(Some(WindowMean::of_parts(&means)))
+}
+
 impl WindowMean {
     /// Returns the sum over all parts of a work. The slowness of a part holds for the whole part.
-    pub(crate) fn of_parts(parts: &[(ScanPart, WindowMean)]) -> WindowMean {
+    fn of_parts(parts: &[(ScanPart, WindowMean)]) -> WindowMean {
         // The windows of the parts have loads of their own, so the errors are independent.
         let squares = parts.iter().map(|(_, mean)| mean.half_width.powi(2));
         WindowMean {

@@ -5,6 +5,10 @@
 
 use super::*;
 
+#[path = "../../../../samples/oracle/kernel_lab.rs"]
+mod kernel_lab;
+use kernel_lab::{number, random};
+
 const LOADS: &str = include_str!("../../../../samples/oracle/zfs/loads.txt");
 
 /// Time of a member's request in the laboratory.
@@ -17,15 +21,6 @@ const LABELS_BEHIND: u64 = 1 << 10;
 
 /// Time that the process needs for a request under emulation. An estimate.
 const GAP: Duration = Duration::from_micros(100);
-
-/// The random numbers of `tools/kernel-lab/requests.c`: splitmix64.
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
 
 /// Counts over the members: requests and KiB, without labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,18 +51,12 @@ fn sums(bench: &Bench) -> Sums {
     sums
 }
 
-/// Returns the number behind `name=` in a line of the kernel.
-fn number(line: &str, name: &str) -> u64 {
-    let (_, rest) = line.split_once(&format!(" {name}=")).unwrap();
-    let digits = rest.split(|sign: char| !sign.is_ascii_digit()).next();
-    digits.unwrap().parse().unwrap()
-}
-
 /// Returns the number of groups of a line of the kernel: `labels=READ/WRITTEN`.
 fn groups(line: &str, drives: usize) -> u64 {
     let (_, rest) = line.split_once(" labels=").unwrap();
-    let (_, written) = rest.split_once('/').unwrap();
-    number(&format!(" written={written}"), "written") / (LABELS * drives as u64)
+    let labels = rest.split_whitespace().next().unwrap();
+    let (_, written) = labels.split_once('/').unwrap();
+    written.parse::<u64>().unwrap() / (LABELS * drives as u64)
 }
 
 /// Reads a line `pool BLOCK SIZE VDEV DRIVE.. [VDEV DRIVE..] [log DRIVE]`.

@@ -6,6 +6,10 @@ use fullstroke_contract::{LayerOrder, Operation};
 use fullstroke_units::{Duration, Time};
 use serde_json::json;
 
+#[path = "../../../../../../samples/oracle/kernel_lab.rs"]
+mod kernel_lab;
+use kernel_lab::{number, random};
+
 /// Sums over the member I/O of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sums {
@@ -36,15 +40,6 @@ const LOADS_OF_COPIES: &str = include_str!("../../../../../../samples/oracle/md/
 
 /// Time that the process needs for a request. An estimate for a processor of today.
 const GAP: Duration = Duration::from_nanos(3_000);
-
-/// The random numbers of `tools/kernel-lab/requests.c`: splitmix64.
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
 
 /// Carries out a line `load KIND ORDER BYTES DEPTH COUNT OFFSET SPAN SEED`.
 fn load(laboratory: &mut Laboratory, words: &[&str]) -> Sums {
@@ -83,12 +78,6 @@ fn load(laboratory: &mut Laboratory, words: &[&str]) -> Sums {
     }
     laboratory.rest(Duration::from_nanos(200_000_000));
     sums(&laboratory.issued)
-}
-
-/// Returns the number behind `name=` in a line of the kernel.
-fn number(line: &str, name: &str) -> u64 {
-    let (_, rest) = line.split_once(&format!(" {name}=")).unwrap();
-    rest.split_whitespace().next().unwrap().parse().unwrap()
 }
 
 /// Carries out the loads of a file. Returns the number of loads, the number of loads whose bytes
