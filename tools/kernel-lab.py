@@ -32,6 +32,7 @@ libcap2 of Ubuntu 24.04 (Linux 6.8, OpenZFS 2.2.2). Other lines of a scenario:
   fill BYTES             writes the volume from its begin, and imports the pool anew: the ARC is empty
   load ...               as above, up to the end of the transaction group; member I/O are bios
   scrub                  a whole scrub
+  replace OLD NEW        takes a member out, and a whole resilver to another one
   idle                   a transaction group without data
 
 After `->` a request has member I/O such as `R4@0K+4K`: a read of 4 KiB at offset 0 of the data of
@@ -62,7 +63,7 @@ PACKAGES = "qemu-system-x86, busybox-static, mdadm, kmod, cpio, gcc"
 WANTED = ["crc32c_generic", "virtio_pci", "virtio_blk", "null_blk", "raid0", "raid1", "raid10", "raid456"]
 WANTED_OF_POOLS = ["null_blk", "zfs"]
 # For one scenario file; the emulation needs minutes where others compute, too.
-PATIENCE_S = 1800
+PATIENCE_S = 7200
 
 
 def kernel_of(root, needed="drivers/md/raid456"):

@@ -74,9 +74,13 @@ while read -r line; do
 		traced requests $VOLUME load w seq 131072 16 $(($2 / 131072)) 0 $2 1
 		exec 9>&-
 		quietly zpool export tank; quietly zpool import -d /dev tank
-		hold; echo "out: $line" ;;
+		# An import leaves tasks behind, and the pool writes in a hurry until they are done.
+		hold; sleep 30; echo "out: $line" ;;
 	load) shift; traced requests $VOLUME load "$@" || echo "FAIL: $line"; echo "out: $line ->$(sums)" ;;
 	scrub) traced started quietly zpool scrub -w tank; echo "out: $line ->$(sums)" ;;
+	replace)
+		quietly zpool offline tank $2
+		traced started quietly zpool replace -f -w tank $2 $3; echo "out: $line ->$(sums)" ;;
 	idle) traced started true; echo "out: $line ->$(sums)" ;;
 	*) echo "FAIL: $line" ;;
 	esac

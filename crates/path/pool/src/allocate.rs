@@ -7,7 +7,9 @@
 //!    the first.
 //! 3. In a metaslab the first run that fits counts, from the place of the last block of that
 //!    alignment, within 16 MiB. Otherwise, and with less than 4 % free, the shortest run that fits.
-//! 4. Freed space is free again two transaction groups later.
+//! 4. Metadata goes to other metaslabs than data. The copies of a block lie on different vdevs, or in
+//!    different metaslabs of one vdev.
+//! 5. Freed space is free again two transaction groups later.
 
 use crate::capacity::Metaslabs;
 use crate::config::PoolSettings;
@@ -30,6 +32,11 @@ const SWITCH: u32 = 2;
 
 /// Transaction groups until freed space is free: `TXG_DEFER_SIZE`.
 const DEFER: usize = 2;
+
+/// Metaslabs of a vdev that take metadata in turn. `metaslab_group_alloc` gives the copies of a block
+/// different metaslabs (`metaslab_is_unique`), and objects have different allocators. Seven metaslabs
+/// took metadata in the kernel laboratory (OpenZFS 2.2.2), six of them no data.
+const FOR_METADATA: usize = 6;
 
 /// Free runs of a metaslab.
 #[derive(Debug)]
@@ -172,6 +179,9 @@ struct VdevSpace {
     shift: u32,
     /// The metaslab in use, and the class of its longest run when it was chosen.
     active: Option<(usize, u32)>,
+    /// The metaslabs in use for metadata, and the one whose turn it is.
+    for_metadata: [Option<usize>; FOR_METADATA],
+    next_for_metadata: usize,
     alignment: u64,
     /// Bytes of a turn.
     turn: u64,
@@ -182,11 +192,15 @@ struct VdevSpace {
 impl VdevSpace {
     fn take(&mut self, size: u64) -> Option<u64> {
         let at = self.find(size)?;
+        self.is_taken(at, size);
+        Some(at)
+    }
+
+    fn is_taken(&mut self, at: u64, size: u64) {
         // TRIM must not reach a place in use (`metaslab_block_alloc`).
         if let Some(freed) = &mut self.freed {
             trim_ranges::remove(freed, at, size);
         }
-        Some(at)
     }
 
     fn find(&mut self, size: u64) -> Option<u64> {
@@ -198,24 +212,56 @@ impl VdevSpace {
         {
             return Some(at);
         }
-        let mut order: Vec<(u32, usize, usize)> = self
-            .metaslabs
-            .iter()
-            .enumerate()
-            .map(|(index, metaslab)| {
-                let (bucket, count) = metaslab.weight();
-                (bucket, count, index)
-            })
-            .collect();
-        // The longest runs first, then the most of them, then the outermost.
-        order.sort_by_key(|&(bucket, count, index)| (std::cmp::Reverse((bucket, count)), index));
-        for (bucket, _, index) in order {
+        for (bucket, index) in self.by_weight() {
             if let Some(at) = self.metaslabs[index].take(size, self.alignment) {
                 self.active = Some((index, bucket));
                 return Some(at);
             }
         }
         None
+    }
+
+    /// Returns the metaslabs: those in use for metadata last, then the longest runs first, then the
+    /// most of them, then the outermost.
+    fn by_weight(&self) -> Vec<(u32, usize)> {
+        let weighed = self.metaslabs.iter().enumerate().map(|(index, metaslab)| {
+            let (bucket, count) = metaslab.weight();
+            let is_in_use = self.for_metadata.contains(&Some(index));
+            (is_in_use, std::cmp::Reverse((bucket, count)), index)
+        });
+        let mut order: Vec<_> = weighed.collect();
+        order.sort_unstable();
+        order
+            .into_iter()
+            .map(|(_, std::cmp::Reverse((bucket, _)), index)| (bucket, index))
+            .collect()
+    }
+
+    /// Takes a place for a copy of a block of metadata, in the next metaslab for metadata.
+    fn take_copy(&mut self, size: u64) -> Option<u64> {
+        let turn = self.next_for_metadata;
+        self.next_for_metadata = (turn + 1) % FOR_METADATA;
+        let in_use = self.for_metadata[turn];
+        let found = in_use.and_then(|index| self.metaslabs[index].take(size, self.alignment));
+        let at = found.or_else(|| self.change_for_metadata(turn, size))?;
+        self.is_taken(at, size);
+        Some(at)
+    }
+
+    /// Chooses a metaslab for metadata that nothing else uses; without one the metaslab for data.
+    fn change_for_metadata(&mut self, turn: usize, size: u64) -> Option<u64> {
+        self.for_metadata[turn] = None;
+        let data = self.active.map(|(index, _)| index);
+        for (_, index) in self.by_weight() {
+            if Some(index) == data || self.for_metadata.contains(&Some(index)) {
+                continue;
+            }
+            if let Some(at) = self.metaslabs[index].take(size, self.alignment) {
+                self.for_metadata[turn] = Some(index);
+                return Some(at);
+            }
+        }
+        self.find(size)
     }
 }
 
@@ -226,6 +272,8 @@ pub(crate) struct Space {
     /// The vdev whose turn it is, and the bytes of the turn so far.
     rotor: usize,
     taken: u64,
+    /// The vdev of the first copy of the next block of metadata.
+    first_copy: usize,
     /// Freed places by transaction group, the present group last.
     freed: VecDeque<Vec<(Dva, u64)>>,
     /// Places of metadata, to be freed by the next group.
@@ -259,6 +307,8 @@ impl Space {
                 metaslabs,
                 shift: cut.shift,
                 active: None,
+                for_metadata: [None; FOR_METADATA],
+                next_for_metadata: 0,
                 alignment,
                 turn: vdev.turn(ALIQUOT),
                 freed: settings.trim.autotrim.then(BTreeMap::new),
@@ -280,6 +330,8 @@ impl Space {
             metaslabs: metaslabs.collect(),
             shift: cut.shift,
             active: None,
+            for_metadata: [None; FOR_METADATA],
+            next_for_metadata: 0,
             alignment,
             turn: vdev.turn(ALIQUOT),
             freed: settings.trim.autotrim.then(BTreeMap::new),
@@ -295,6 +347,7 @@ impl Space {
             vdevs,
             rotor: 0,
             taken: 0,
+            first_copy: 0,
             freed: (0..=DEFER).map(|_| Vec::new()).collect(),
             metadata: Vec::new(),
         }
@@ -330,6 +383,26 @@ impl Space {
             self.go_on();
         }
         Err(why)
+    }
+
+    /// Takes a place for a copy of a block of metadata. The copies of a block, from 0 on, lie on vdevs
+    /// that follow each other (`metaslab_alloc_dva`); `None` if all vdevs are full.
+    pub(crate) fn take_copy(&mut self, asize: impl Fn(usize) -> u64, copy: u32) -> Option<Dva> {
+        let vdevs = self.vdevs.len();
+        if copy == 0 {
+            self.first_copy = (self.first_copy + 1) % vdevs;
+        }
+        let first = self.first_copy + copy as usize;
+        (first..first + vdevs).find_map(|number| {
+            let index = number % vdevs;
+            let size = asize(index);
+            let offset = self.vdevs[index].take_copy(size)?;
+            self.used += size;
+            Some(Dva {
+                vdev: index as u32,
+                offset,
+            })
+        })
     }
 
     fn go_on(&mut self) {

@@ -131,6 +131,10 @@ pub(crate) struct PoolIo {
     filling: Vec<bool>,
     /// True if writes to a drive under repair go to the distributed spare.
     to_spare: bool,
+    /// I/Os that left the queues at their arrival, by drive, for the end of the event.
+    early: Vec<(usize, Sent)>,
+    /// The largest number of asynchronous writes in a drive, as of the last event.
+    async_writes: u32,
     blocks: Slots<Block>,
     /// Blocks that ended in the present event.
     pub(crate) ended: Vec<Block>,
@@ -166,6 +170,8 @@ impl PoolIo {
             failed,
             filling: vec![false; members],
             to_spare: settings.resilver == ResilverKind::Spare,
+            early: Vec::new(),
+            async_writes: crate::queue::async_writes(0, 1),
             blocks: Slots::default(),
             ended: Vec::new(),
             map: BlockMap::default(),
@@ -270,6 +276,11 @@ impl PoolIo {
             _ => self.moved.1 += io.size,
         }
         self.leaves[member].push(now, io);
+        // `vdev_queue_io` sends one I/O at each arrival, so the first I/Os of a burst join no
+        // neighbour.
+        if let Some(sent) = self.leaves[member].next(self.async_writes) {
+            self.early.push((member, sent));
+        }
     }
 
     /// Ends a block that needs no drive.
@@ -419,6 +430,13 @@ impl PoolIo {
 
     /// Issues everything that the drives' queues let go.
     pub(crate) fn pump(&mut self, async_writes: u32, out: &mut Effects) {
+        self.async_writes = async_writes;
+        let mut early = std::mem::take(&mut self.early);
+        for (member, sent) in early.drain(..) {
+            let request = self.request(&sent);
+            out.issue(member, request);
+        }
+        self.early = early;
         for member in 0..self.leaves.len() {
             while let Some(sent) = self.leaves[member].next(async_writes) {
                 let request = self.request(&sent);

@@ -42,6 +42,7 @@ mod scan;
 mod scatter;
 mod segments;
 mod sync;
+mod throttle;
 mod trim;
 mod trim_ranges;
 mod txg;

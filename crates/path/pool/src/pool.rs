@@ -37,6 +37,7 @@ use crate::place::FirstPlaces;
 use crate::processor::{Job, Processor, add_work};
 use crate::queue::async_writes;
 use crate::resilver::Resilver;
+use crate::throttle::Throttle;
 use crate::trim::Trim;
 use crate::txg::{Step, Txg};
 use crate::zil::{Logged, Zil};
@@ -109,8 +110,8 @@ pub struct Pool {
     stalled: VecDeque<u32>,
     pub(crate) counts: PoolCounts,
     idle_since: Time,
-    /// Writes of the present group in flight, by vdev.
-    pub(crate) in_flight: Vec<u32>,
+    /// Records of the present group in flight.
+    pub(crate) throttle: Throttle,
 }
 
 impl Pool {
@@ -143,7 +144,7 @@ impl Pool {
             stalled: VecDeque::new(),
             counts: PoolCounts::default(),
             idle_since: Time::ZERO,
-            in_flight: vec![0; settings.vdevs.len() + 1],
+            throttle: Throttle::new(settings.vdevs.len() + 1),
             settings,
         }
         .place_small_blocks()
@@ -263,7 +264,7 @@ impl Pool {
 
     /// A record has been written by a transaction group.
     fn record_written(&mut self, now: Time, record: u64, vdev: u32) {
-        self.in_flight[vdev as usize] -= 1;
+        self.throttle.ended(vdev as usize);
         self.txg.outstanding -= 1;
         self.txg.written(record);
         if !self.was_freed(record) {
@@ -323,6 +324,16 @@ impl Pool {
         self.feed_caches(now);
         // Drives get their I/O last, because the dirty data after all steps determine the limit of
         // writes.
+        self.pump(out);
+    }
+
+    /// Returns the time at which a group is due to be written.
+    pub(crate) fn due(&self) -> Option<Time> {
+        self.txg.due(self.resilver.is_running())
+    }
+
+    /// Sends the drives the I/Os that their queues let go.
+    fn pump(&mut self, out: &mut Effects) {
         let most = self.settings.memory.dirty_data_max.0;
         self.io.pump(async_writes(self.txg.dirty, most), out);
     }
@@ -363,7 +374,10 @@ impl Pool {
                 add_work(&mut block.last, began, now);
                 self.record_read(now, record, &block, out);
             }
-            Job::Write { record } => self.txg.prepared.push_back(record),
+            Job::Write { record } => {
+                self.txg.prepared.push_back(record);
+                self.throttle.hand_over_one();
+            }
             Job::Call { asked, began } => {
                 let at = &mut self.asked[asked];
                 add_work(&mut at.last, began, now);

@@ -101,6 +101,11 @@ impl Resilver {
         (self.member.is_some() || self.scrubs) && !self.started
     }
 
+    /// Returns true while a scrub or resilver runs.
+    pub(crate) fn is_running(&self) -> bool {
+        self.started && (self.member.is_some() || self.scrubs)
+    }
+
     /// Returns the least time of a turn in each transaction group, for a scrub or a healing
     /// resilver. A sequential resilver has a thread of its own, and no turns.
     pub(crate) fn turn(&self) -> Option<Duration> {

@@ -82,6 +82,8 @@ pub(crate) struct Txg {
     pub(crate) most: u64,
     timeout: Duration,
     pub(crate) step: Step,
+    /// Round of the pool's own metadata, from 1.
+    pub(crate) pass: u32,
     /// Number of blocks in flight of the present step.
     pub(crate) outstanding: u32,
     /// Start of the last group.
@@ -107,6 +109,7 @@ impl Txg {
             most,
             timeout,
             step: Step::Idle,
+            pass: 0,
             outstanding: 0,
             started: Time::ZERO,
             scan_until: Time::ZERO,
@@ -172,9 +175,10 @@ impl Txg {
     }
 
     /// Returns the time at which the open group is due to be written; `None` if nothing is dirty or
-    /// another group is written.
-    pub(crate) fn due(&self) -> Option<Time> {
-        if self.step != Step::Idle || self.open.is_empty() {
+    /// another group is written. The progress of a scan is dirty in each group
+    /// (`dsl_scan_sync_state`, `vdev_rebuild_update_sync`).
+    pub(crate) fn due(&self, scans: bool) -> Option<Time> {
+        if self.step != Step::Idle || (self.open.is_empty() && !scans) {
             return None;
         }
         let full = self.dirty >= self.most / 100 * SYNC_PERCENT;
@@ -261,16 +265,17 @@ mod tests {
     #[test]
     fn a_group_is_due_after_five_seconds_or_with_a_fifth_dirty() {
         let mut txg = Txg::new(100_000, Duration::from_secs(5));
-        assert_eq!(txg.due(), None);
+        assert_eq!(txg.due(false), None);
+        assert_eq!(txg.due(true), Some(Time::ZERO + Duration::from_secs(5)));
         txg.dirty(1, 1000);
         txg.dirty(1, 1000);
         assert_eq!(txg.dirty, 1000);
-        assert_eq!(txg.due(), Some(Time::ZERO + Duration::from_secs(5)));
+        assert_eq!(txg.due(false), Some(Time::ZERO + Duration::from_secs(5)));
         (2..=20).for_each(|record| txg.dirty(record, 1000));
-        assert_eq!(txg.due(), Some(Time::ZERO));
+        assert_eq!(txg.due(false), Some(Time::ZERO));
         txg.begin(Time::ZERO);
         txg.dirty(7, 1000);
-        assert_eq!((txg.due(), txg.dirty), (None, 21_000));
+        assert_eq!((txg.due(false), txg.dirty), (None, 21_000));
         txg.written(7);
         assert!(txg.holds(7), "the record is dirty again");
         txg.written(8);

@@ -3,8 +3,6 @@
 use super::Pool;
 use crate::config::compressed;
 use crate::files::{COPIES, Files, METADATA_PSIZE};
-use crate::io::{Cause, Purpose};
-use crate::queue::Class;
 use fullstroke_contract::{DatasetObject, Extent};
 use fullstroke_units::{SECTOR_BYTES, Time};
 use std::ops::Range;
@@ -92,15 +90,11 @@ impl Pool {
     pub(crate) fn write_file_metadata(&mut self, now: Time, record: u64) {
         let psize = METADATA_PSIZE.next_multiple_of(1 << self.settings.ashift);
         let mut places = [None; COPIES];
-        for place in &mut places {
-            *place = self.metadata_place(psize);
-            let Some(dva) = *place else { continue };
-            self.counts.metadata += psize;
-            self.txg.outstanding += 1;
-            let cause = Cause::background();
-            let block = (dva, psize);
-            self.io
-                .write(now, block, Class::AsyncWrite, Purpose::Group, cause);
+        for (copy, place) in places.iter_mut().enumerate() {
+            *place = self.metadata_place(psize, copy as u32);
+            if let Some(dva) = *place {
+                self.write_copy(now, dva, psize);
+            }
         }
         let files = self.records.files.as_mut();
         let old = files.and_then(|files| files.metadata.insert(record, places));

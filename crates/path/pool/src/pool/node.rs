@@ -75,6 +75,9 @@ impl Node for Pool {
         cx: &mut NodeContext<'_>,
     ) {
         self.io.completed(from.index(), &completion);
+        // `vdev_queue_io_done` sends the next I/O of the drive before the blocks that this end frees
+        // get their places, so that a write does not wait for those to join.
+        self.pump(cx.out);
         self.settle(now, cx.out);
     }
 
@@ -104,7 +107,7 @@ impl Node for Pool {
         let writer = self.delayed.front().map_or(Time::NEVER, |(at, _)| *at);
         let writer = writer.min(self.processor.next());
         let feed = self.l2arc.next().min(self.trim.next());
-        let wake = match (self.txg.scan_ends(), self.txg.due()) {
+        let wake = match (self.txg.scan_ends(), self.due()) {
             // Writers may wait for the group behind the turn of a scan.
             (Some(ends), _) if !self.asked.is_empty() => Wake::Work(ends.min(writer)),
             (Some(ends), _) => Wake::Chore(ends.min(writer)),
