@@ -17,7 +17,8 @@ A scenario consists of lines:
   fail N                 takes member N out
   r OFFSET BYTES         a read; w is a write, s a write with O_DSYNC
   load KIND ORDER BYTES DEPTH COUNT OFFSET SPAN SEED
-                         requests through libaio: kind r, w or m (both); order seq or rand
+                         requests through libaio: kind r, w, m (both) or s (writes with
+                         O_DSYNC); order seq or rand
   stream BYTES COUNT OFFSET
                          sequential writes through the page cache, and fsync
   show FILE              a file of /sys/block/md0

@@ -2,7 +2,7 @@
  *
  *   requests DEVICE single r|w|s OFFSET BYTES
  *     One direct read or write; s is a write with O_DSYNC.
- *   requests DEVICE load r|w|m seq|rand BYTES DEPTH COUNT OFFSET SPAN SEED
+ *   requests DEVICE load r|w|m|s seq|rand BYTES DEPTH COUNT OFFSET SPAN SEED
  *     Direct requests through libaio, DEPTH at a time, one io_submit each; m alternates reads and writes
  *     at random. Random offsets are OFFSET + BYTES * (splitmix64 modulo SPAN / BYTES), so that a
  *     simulation can make the same requests.
@@ -84,7 +84,7 @@ static void load(const char *device, char **argument) {
     long depth = atol(argument[3]), count = atol(argument[4]);
     uint64_t offset = strtoull(argument[5], 0, 0), span = strtoull(argument[6], 0, 0);
     state = strtoull(argument[7], 0, 0);
-    int file = opened(device, O_DIRECT);
+    int file = opened(device, O_DIRECT | (kind == 's' ? O_DSYNC : 0));
     void *memory = buffer(bytes);
     aio_context_t context = 0;
     if (syscall(SYS_io_setup, depth, &context)) fail("io_setup");
@@ -98,7 +98,7 @@ static void load(const char *device, char **argument) {
             long slot = unused[--left];
             struct iocb *block = &blocks[slot];
             uint64_t index = at_random ? random_number() % (span / bytes) : (uint64_t)sent;
-            int writes = kind == 'w' || (kind == 'm' && (random_number() & 1));
+            int writes = kind == 'w' || kind == 's' || (kind == 'm' && (random_number() & 1));
             if (writes) stamp(memory, bytes);
             *block = (struct iocb){.aio_data = slot, .aio_fildes = file,
                                    .aio_lio_opcode = writes ? IOCB_CMD_PWRITE : IOCB_CMD_PREAD,

@@ -329,7 +329,7 @@ impl Pool {
 
     /// Returns the time at which a group is due to be written.
     pub(crate) fn due(&self) -> Option<Time> {
-        self.txg.due(self.resilver.is_running())
+        self.txg.due(self.resilver.scan())
     }
 
     /// Sends the drives the I/Os that their queues let go.

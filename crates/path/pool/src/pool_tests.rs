@@ -457,7 +457,7 @@ fn random_loads_end_and_records_never_share_a_place() {
 }
 
 #[test]
-fn a_scrub_reads_every_record_with_its_parity_or_copies_and_writes_nothing() {
+fn a_scrub_reads_every_record_with_its_parity_or_copies_and_writes_its_progress() {
     for (kind, keys, drives) in [
         (Kind::Raidz(2), json!({}), 8),
         (Kind::Mirror, json!({ "width": 3 }), 6),
@@ -469,7 +469,11 @@ fn a_scrub_reads_every_record_with_its_parity_or_copies_and_writes_nothing() {
         let mut bench = Bench::new(kind, keys, drives);
         bench.seconds(300);
         assert!(!bench.pool.resilver.scrubs, "{kind:?}: the scrub ends");
-        assert!(bench.drives(Operation::Write).is_empty());
+        // Groups write the progress in blocks of 4 KiB.
+        let is_write = |request: &&(usize, Request)| request.1.operation == Operation::Write;
+        let longest = bench.sent.iter().filter(is_write);
+        let longest = longest.map(|(_, request)| request.extent.sectors.0).max();
+        assert!((1..128).contains(&longest.unwrap()), "{longest:?}");
         let settings = &bench.pool.settings;
         let mut map = crate::BlockMap::default();
         let records = settings.volsize / settings.record;
@@ -481,7 +485,7 @@ fn a_scrub_reads_every_record_with_its_parity_or_copies_and_writes_nothing() {
             map.columns().iter().map(|column| column.size).sum()
         };
         let expected: u64 = (0..records).map(columns).sum();
-        assert_eq!(bench.pool.io.moved, (expected, 0), "{kind:?}");
+        assert_eq!(bench.pool.io.moved.0, expected, "{kind:?}");
     }
 }
 
@@ -502,11 +506,17 @@ fn a_scrub_delays_the_end_of_each_group() {
     let mut bench = raidz2(json!({ "volsize": "40GiB", "scrub": true }));
     for bench in [&mut alone, &mut bench] {
         bench.submit(1, Operation::Write, 0, 256, false);
-        bench.run(Time::ZERO + Duration::from_millis(9500));
+        bench.run(Time::ZERO + Duration::from_millis(4500));
     }
-    assert_eq!((groups(&alone), groups(&bench)), (1, 0));
-    bench.run(Time::ZERO + Duration::from_millis(11_500));
-    assert_eq!(groups(&bench), 1);
+    assert_eq!((groups(&alone), groups(&bench)), (0, 0));
+    for bench in [&mut alone, &mut bench] {
+        bench.run(Time::ZERO + Duration::from_millis(11_500));
+    }
+    assert_eq!(
+        (groups(&alone), groups(&bench)),
+        (1, 2),
+        "a scrub has groups without data"
+    );
 
     let keys = json!({ "volsize": "40GiB", "scrub": true, "dirty_data_max": "1MiB" });
     let mut bench = raidz2(keys);

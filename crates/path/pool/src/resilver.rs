@@ -15,6 +15,7 @@ use crate::pool::Pool;
 use crate::queue::Class;
 use crate::scan::ScanOrder;
 use crate::segments::Segments;
+use crate::txg::Scan;
 use fullstroke_contract::{Effects, LayerOrder, Refusal, RequestStatus, Signal};
 use fullstroke_units::{Duration, Sectors, Time};
 
@@ -101,9 +102,14 @@ impl Resilver {
         (self.member.is_some() || self.scrubs) && !self.started
     }
 
-    /// Returns true while a scrub or resilver runs.
-    pub(crate) fn is_running(&self) -> bool {
-        self.started && (self.member.is_some() || self.scrubs)
+    /// Returns the scan that runs.
+    pub(crate) fn scan(&self) -> Scan {
+        match self.turn() {
+            _ if !self.started => Scan::None,
+            Some(_) => Scan::InTurns,
+            None if self.member.is_some() => Scan::Sequential,
+            None => Scan::None,
+        }
     }
 
     /// Returns the least time of a turn in each transaction group, for a scrub or a healing

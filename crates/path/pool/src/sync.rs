@@ -242,7 +242,8 @@ impl Pool {
             return Some(dva);
         }
         let io = &self.io;
-        self.space.take_copy(|vdev| io.asize(vdev, psize, false), copy)
+        self.space
+            .take_copy(|vdev| io.asize(vdev, psize, false), copy)
     }
 
     /// Returns true if a block of data of this size lies on the special vdev.

@@ -101,7 +101,9 @@ impl Throttle {
     pub(crate) fn close(&mut self) {
         self.turns = 0;
         let room = self.limits.iter().zip(&self.in_flight);
-        self.room = room.map(|(limit, count)| u64::from(limit.saturating_sub(*count))).sum();
+        self.room = room
+            .map(|(limit, count)| u64::from(limit.saturating_sub(*count)))
+            .sum();
     }
 }
 

@@ -55,6 +55,17 @@ pub(crate) enum Step {
     FlushAfter,
 }
 
+/// The scan of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scan {
+    /// No scan runs.
+    None,
+    /// A sequential resilver, which reads at any time.
+    Sequential,
+    /// A scrub or healing resilver, which has a turn in each group.
+    InTurns,
+}
+
 /// The state of a dirty record.
 #[derive(Clone, Copy, Debug, Default)]
 struct Dirty {
@@ -177,13 +188,15 @@ impl Txg {
     /// Returns the time at which the open group is due to be written; `None` if nothing is dirty or
     /// another group is written. The progress of a scan is dirty in each group
     /// (`dsl_scan_sync_state`, `vdev_rebuild_update_sync`).
-    pub(crate) fn due(&self, scans: bool) -> Option<Time> {
-        if self.step != Step::Idle || (self.open.is_empty() && !scans) {
+    pub(crate) fn due(&self, scan: Scan) -> Option<Time> {
+        if self.step != Step::Idle || (self.open.is_empty() && scan == Scan::None) {
             return None;
         }
         let full = self.dirty >= self.most / 100 * SYNC_PERCENT;
+        // `txg_sync_thread` does not wait while a scan has turns (`dsl_scan_active`).
+        let is_due = full || scan == Scan::InTurns;
         let due = self.started + self.timeout;
-        Some(if full { Time::ZERO } else { due })
+        Some(if is_due { Time::ZERO } else { due })
     }
 
     /// Begins the turn of a scan, at least `least` long.
@@ -265,17 +278,19 @@ mod tests {
     #[test]
     fn a_group_is_due_after_five_seconds_or_with_a_fifth_dirty() {
         let mut txg = Txg::new(100_000, Duration::from_secs(5));
-        assert_eq!(txg.due(false), None);
-        assert_eq!(txg.due(true), Some(Time::ZERO + Duration::from_secs(5)));
+        assert_eq!(txg.due(Scan::None), None);
+        let after = |seconds| Some(Time::ZERO + Duration::from_secs(seconds));
+        assert_eq!(txg.due(Scan::Sequential), after(5));
+        assert_eq!(txg.due(Scan::InTurns), after(0));
         txg.dirty(1, 1000);
         txg.dirty(1, 1000);
         assert_eq!(txg.dirty, 1000);
-        assert_eq!(txg.due(false), Some(Time::ZERO + Duration::from_secs(5)));
+        assert_eq!(txg.due(Scan::None), after(5));
         (2..=20).for_each(|record| txg.dirty(record, 1000));
-        assert_eq!(txg.due(false), Some(Time::ZERO));
+        assert_eq!(txg.due(Scan::None), Some(Time::ZERO));
         txg.begin(Time::ZERO);
         txg.dirty(7, 1000);
-        assert_eq!((txg.due(false), txg.dirty), (None, 21_000));
+        assert_eq!((txg.due(Scan::None), txg.dirty), (None, 21_000));
         txg.written(7);
         assert!(txg.holds(7), "the record is dirty again");
         txg.written(8);
