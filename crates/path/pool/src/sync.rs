@@ -21,7 +21,7 @@ const SPECIAL_PERCENT: u64 = 75;
 
 /// Rounds in which a group writes the pool's own objects, one after the other. A round changes the
 /// space maps, so that another round has to write them (`spa_sync_iterate_to_convergence`). A group
-/// with records had four rounds in the kernel laboratory (OpenZFS 2.2.2). A group that only noted the
+/// with records had four rounds in the kernel laboratory (OpenZFS 2.2.2). A group with only the
 /// progress of a scrub wrote little more than half of the blocks.
 const PASSES: u32 = 4;
 const PASSES_WITHOUT_RECORDS: u32 = 2;

@@ -1,8 +1,8 @@
-//! The throttle of the records that a transaction group writes (`zio_dva_throttle`,
+//! The throttle of the records of a transaction group (`zio_dva_throttle`,
 //! `metaslab_class_throttle_reserve`, OpenZFS 2.2).
 //!
-//! 1. A vdev takes 32 writes at first. Each write that ends raises this limit by one, up to 100.
-//! 2. Each write that ends lets one record go that waits (`zio_allocate_dispatch`). So the number of
+//! 1. A vdev takes 32 writes at first. Each end of a write raises this limit by one, up to 100.
+//! 2. Each end of a write lets one waiting record go (`zio_allocate_dispatch`). So the number of
 //!    writes in flight grows only as long as further records arrive.
 //! 3. The thread of the group hands the records over one after the other.
 //!
@@ -18,7 +18,7 @@ const AT_FIRST: u32 = 32;
 /// `zfs_vdev_async_write_max_active`, 1000 % of 10.
 const MOST: u32 = 100;
 
-/// Time between two records that the thread of a group hands over (`dbuf_sync_list`). An estimate:
+/// Time between two records from the thread of a group (`dbuf_sync_list`). An estimate:
 /// 50,000 records a second.
 const HANDED_OVER_EACH: Duration = Duration::from_micros(20);
 
@@ -29,7 +29,7 @@ pub(crate) struct Throttle {
     limits: Vec<u32>,
     /// Records that may go in the present event.
     turns: u64,
-    /// Number of writes that the vdevs could take after the last event.
+    /// Room of the vdevs for further writes after the last event.
     room: u64,
     /// Beginning of the group, and records handed over since.
     began: Time,
@@ -62,19 +62,19 @@ impl Throttle {
         self.in_flight.iter().all(|&count| count == 0)
     }
 
-    /// Takes note of the records that were handed over up to `now`. Each has a turn if a vdev had room.
+    /// Takes note of the records handed over up to `now`. Each has a turn if a vdev had room.
     pub(crate) fn hand_over(&mut self, now: Time) {
         let all = now.since(self.began).as_nanos() / HANDED_OVER_EACH.as_nanos();
         self.turns += (all - self.arrived).min(self.room);
         self.arrived = all;
     }
 
-    /// Takes note of one record that was handed over.
+    /// Takes note of one record handed over.
     pub(crate) fn hand_over_one(&mut self) {
         self.turns += 1;
     }
 
-    /// Returns true if a record may go. Without a write in flight nothing ends that could let one go.
+    /// Returns true if a record may go. Without a write in flight no end would let one go.
     pub(crate) fn has_turn(&self) -> bool {
         self.turns > 0 || self.is_empty()
     }
@@ -97,7 +97,7 @@ impl Throttle {
         self.turns += 1;
     }
 
-    /// Ends the turns of an event. A turn that nothing took is lost.
+    /// Ends the turns of an event. An unused turn is lost.
     pub(crate) fn close(&mut self) {
         self.turns = 0;
         let room = self.limits.iter().zip(&self.in_flight);
