@@ -36,6 +36,18 @@ libcap2 of Ubuntu 24.04 (Linux 6.8, OpenZFS 2.2.2). Other lines of a scenario:
   replace OLD NEW        takes a member out, and a whole resilver to another one
   idle                   a transaction group without data
 
+With --cache a cache on a flash device stands in front of a device (null_blk each). Needs dmsetup and
+make-bcache (bcache-tools). Lines of a scenario:
+
+  cache KIND MODE MIB [key=value ...]
+                         bcache, dm-cache or dm-writecache on a flash device of MIB; keys are files of bcache,
+                         or arguments of the policy of dm-cache and of dm-writecache
+  load ..., stream ...   as above
+  rest MS                lets time pass
+
+After `->` are the time, reads/KiB+writes/KiB of both devices up to the end of the load, and the
+counters of the cache: those of bcache, or `dmsetup status`.
+
 After `->` a request has member I/O such as `R4@0K+4K`: a read of 4 KiB at offset 0 of the data of
 member 4. A load has sums, the time, and for each member reads/KiB+writes/KiB. With --metadata writes
 before the data count apart, as records, and since_ms is the time from the end of the line before.
@@ -62,6 +74,7 @@ HERE = Path(__file__).resolve().parent / "kernel-lab"
 PACKAGES = "qemu-system-x86, busybox-static, mdadm, kmod, cpio, gcc"
 # libcrc32c needs crc32c, but does not name the module.
 WANTED = ["crc32c_generic", "virtio_pci", "virtio_blk", "null_blk", "raid0", "raid1", "raid10", "raid456"]
+WANTED_OF_CACHES = ["crc32c_generic", "null_blk", "bcache", "dm-cache", "dm-cache-smq", "dm-writecache"]
 WANTED_OF_POOLS = ["null_blk", "zfs"]
 # For one scenario file; the emulation needs minutes where others compute, too.
 PATIENCE_S = 7200
@@ -140,12 +153,16 @@ def archive_of(root, modules, scenario, arguments, at):
     if arguments.zfs:
         for name in ("zpool", "zfs"):
             add_foreign_program(name, arguments.kernel, root)
+    elif arguments.cache:
+        for name in ("dmsetup", "make-bcache"):
+            add_program(program(name, "dmsetup, bcache-tools"), root)
     else:
         add_program(program("mdadm", PACKAGES), root)
     shutil.copy(program("busybox", PACKAGES), root / "bin" / "busybox")
     run("cc", "-O1", "-static", "-o", root / "bin" / "requests", HERE / "requests.c")
     order = []
-    for path in modules_in_order(modules, WANTED_OF_POOLS if arguments.zfs else WANTED):
+    wanted = WANTED_OF_POOLS if arguments.zfs else WANTED_OF_CACHES if arguments.cache else WANTED
+    for path in modules_in_order(modules, wanted):
         copy = root / "lib/modules" / re.sub(r"\.(xz|zst)$", "", path.name)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(kernel_module(path))
@@ -157,9 +174,10 @@ def archive_of(root, modules, scenario, arguments, at):
     names = [f"vd{chr(ord('a') + member)}" if arguments.drive else f"nullb{member}" for member in range(arguments.members)]
     null_blk = "" if arguments.drive else null_blk
     (root / "settings").write_text(f"NULL_BLK='{null_blk}'\nNAMES='{' '.join(names)}'\nELEVATOR={arguments.elevator}\n"
-                                   f"ROTATIONAL={arguments.rotational}\nMODE={'all' if arguments.metadata else 'single'}\nRECORDS={int(arguments.metadata)}\n")
+                                   f"ROTATIONAL={arguments.rotational}\nMODE={'all' if arguments.metadata else 'single'}\nRECORDS={int(arguments.metadata)}\n"
+                                   f"ORIGIN_MIB={arguments.gib * 1024}\nORIGIN_US={arguments.latency_us}\nFLASH_US={arguments.flash_us}\nBLOCK=512\n")
     (root / "scenario").write_text(scenario)
-    shutil.copy(HERE / ("pools.sh" if arguments.zfs else "init.sh"), root / "init")
+    shutil.copy(HERE / ("pools.sh" if arguments.zfs else "caches.sh" if arguments.cache else "init.sh"), root / "init")
     (root / "init").chmod(0o755)
     files = "\n".join(str(path.relative_to(root)) for path in sorted(root.rglob("*")))
     with at.open("wb") as out:
@@ -251,6 +269,8 @@ def main():
     parser.add_argument("--memory", type=int, default=1, choices=[0, 1], help="1 if members keep their data [default: 1]")
     parser.add_argument("--metadata", action="store_true", help="print member I/O before the data, at a negative offset, too")
     parser.add_argument("--zfs", action="store_true", help="arrays are pools; --kernel is a folder of unpacked packages")
+    parser.add_argument("--cache", action="store_true", help="a cache on a flash device in front of a device, instead of an array")
+    parser.add_argument("--flash-us", type=int, default=500, help="time of a request of the flash device in µs [default: 500]")
     parser.add_argument("--verbose", action="store_true", help="print everything that the guest says")
     arguments = parser.parse_args()
     try:

@@ -5,6 +5,7 @@
 //! | `config.rs` | keys |
 //! | `extents.rs` | the map from the array's addresses to the flash device |
 //! | `buckets.rs` | space on the flash device |
+//! | `priorities.rs` | writes of the priorities of all buckets |
 //! | `bypass.rs` | requests that pass by: sequential streams, congestion |
 //! | `writeback.rs` | writing dirty data back: order, rate, pauses |
 //! | `cache.rs` | the rule |
@@ -19,6 +20,7 @@ mod bypass;
 mod cache;
 mod config;
 mod extents;
+mod priorities;
 mod writeback;
 
 pub(crate) use cache::build;

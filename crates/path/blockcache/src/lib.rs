@@ -25,6 +25,8 @@ mod rule;
 mod writecache;
 
 #[cfg(test)]
+mod kernel_tests;
+#[cfg(test)]
 mod tests;
 
 pub use bcache::{BcacheConfig, BcacheMode};

@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 
 const ORIGIN_SECTORS: u64 = 9000;
 const FLASH_SECTORS: u64 = 1024;
+/// Sectors of the flash device for bcache: 513 buckets of 4 KiB, the fewest that bcache takes.
+const FLASH_SECTORS_BUCKETS: u64 = 513 * 8;
 /// Sectors of the flash device for dm-cache: metadata and 64 blocks.
 const FLASH_SECTORS_MORE: u64 = 12_400;
 
@@ -26,6 +28,7 @@ fn cache(name: &str, keys: Value, lost_at: Time) -> BlockCache {
     };
     let cache = match name {
         "dm-cache" => FLASH_SECTORS_MORE,
+        "bcache" => FLASH_SECTORS_BUCKETS,
         _ => FLASH_SECTORS,
     };
     let site = CacheSite {
@@ -312,7 +315,9 @@ type Step = (u8, u64, u64, bool);
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let start = prop_oneof![2 => 0..ORIGIN_SECTORS / 10, 1 => 0..ORIGIN_SECTORS];
-    let one = (0u8..12, start, 1u64..60, any::<bool>());
+    // Long ones fill a bcache, so that its space is reused.
+    let sectors = prop_oneof![3 => 1u64..60, 1 => 60u64..400];
+    let one = (0u8..12, start, sectors, any::<bool>());
     prop::collection::vec(one, 50..600)
 }
 
@@ -459,6 +464,9 @@ fn dm_cache_promotes_a_popular_block_and_writes_back_when_idle() {
     }
     assert_eq!(bench.reading("ssd_filled_mb"), 64.0 * 512.0 / 1e6);
     assert!(bench.reading("ssd_hit_share") > 0.5);
+    // A read that misses keeps the array busy. Hits do not.
+    bench.submit(Operation::Read, 4000, 8, true);
+    bench.settle();
     bench.submit(Operation::Write, 8, 8, true);
     bench.settle();
     assert_eq!(bench.reading("ssd_dirty_mb"), 64.0 * 512.0 / 1e6);
@@ -535,7 +543,15 @@ fn impossible_keys_are_refused_by_name() {
     ] {
         let entry = CACHE_REGISTRY.iter().find(|entry| entry.name == name);
         let keys: Keys = keys.as_object().unwrap().clone();
-        let error = (entry.unwrap().build)(&keys, site()).err();
+        let cache = match name {
+            "bcache" => FLASH_SECTORS_BUCKETS,
+            _ => FLASH_SECTORS,
+        };
+        let site = CacheSite {
+            cache: Sectors(cache),
+            ..site()
+        };
+        let error = (entry.unwrap().build)(&keys, site).err();
         assert_eq!(
             error.map(|error| error.key).as_deref(),
             Some(key),

@@ -45,7 +45,7 @@ arrivals = { process = "poisson", rate_per_s = 60 }
 [cache]
 kind = "bcache"
 drive = "samsung-870-evo-1tb"
-size = "128MiB"
+size = "288MiB"
 
 [volume]
 layout = "raid5"
@@ -120,7 +120,7 @@ fn errors_name_the_key_and_what_was_expected() {
     for (set, key, expected) in [
         ("cache.kind=lvmcache", "cache.kind", "known: bcache"),
         ("cache.size=4TB", "cache.size", "the drive has"),
-        ("cache.size=1MiB", "cache.size", "128 buckets"),
+        ("cache.size=1MiB", "cache.size", "513 buckets"),
         (
             "cache.writeback_percent=70",
             "cache.writeback_percent",

@@ -51,6 +51,8 @@ pub(super) struct Buckets {
     pub(super) dirty_sectors: u64,
     /// Buckets whose data were given up for other data.
     pub(super) reused: u64,
+    /// Buckets that were opened for data.
+    pub(super) opened: u64,
 }
 
 impl Buckets {
@@ -67,6 +69,7 @@ impl Buckets {
             dirty_buckets: 0,
             dirty_sectors: 0,
             reused: 0,
+            opened: 0,
         }
     }
 
@@ -114,6 +117,7 @@ impl Buckets {
         }
         let bucket = self.free.pop_front()?;
         self.buckets[bucket as usize].taken = true;
+        self.opened += 1;
         Some(bucket)
     }
 

@@ -45,13 +45,11 @@ impl Bypass {
         }
     }
 
-    /// True if a request passes by. `exempt` requests pass by a congested device only: synchronous
-    /// writes of `writeback`.
-    pub(super) fn passes(&mut self, now: Time, start: u64, sectors: u64, exempt: bool) -> bool {
+    /// True if a request passes by (`check_should_bypass`, request.c). Synchronous writes pass by as
+    /// well: Linux 6.12 writes a stream of O_DIRECT past the cache (samples/oracle/cache).
+    pub(super) fn passes(&mut self, now: Time, start: u64, sectors: u64) -> bool {
         let congested = self.congestion(now);
-        // While the cache is congested, synchronous writes are judged by their length, too
-        // (`check_should_bypass`, request.c).
-        if congested.is_none() && (self.cutoff == 0 || exempt) {
+        if congested.is_none() && self.cutoff == 0 {
             return false;
         }
         let length = self.stream(now, start, sectors);

@@ -4,12 +4,14 @@ use super::buckets::Buckets;
 use super::bypass::Bypass;
 use super::config::{BcacheConfig, BcacheMode};
 use super::extents::{CachedExtent, ExtentMap};
+use super::priorities::Priorities;
 use super::writeback::Writeback;
 use crate::rule::{CacheRule, CacheSite, CopyIo, Part};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::Slots;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{Duration, SECTOR_BYTES, Time};
+use std::collections::VecDeque;
 
 /// Shares of dirty buckets, in percent, from which writes go through although the mode is
 /// `writeback`: writes that are not synchronous, and all (`CUTOFF_WRITEBACK`,
@@ -28,6 +30,8 @@ const JOURNAL_LEAST: u64 = 8;
 /// Share of the buckets that the journal takes, and its bounds (make-bcache: a 128th; `SB_JOURNAL_BUCKETS`).
 const JOURNAL_SHARE: u64 = 128;
 const JOURNAL_BUCKETS: std::ops::RangeInclusive<u64> = 2..=256;
+/// Dirty extents of a pass of writing back (`KEYBUF_NR`, bcache.h).
+const PASS_EXTENTS: usize = 500;
 /// Share of reused buckets after which stale extents leave the map.
 const SWEEP_SHARE: u64 = 8;
 
@@ -85,6 +89,9 @@ pub(super) struct Bcache {
     bypass: Bypass,
     writeback: Writeback,
     journal: Journal,
+    priorities: Priorities,
+    /// Dirty extents of the pass that are not under way, in the order of addresses.
+    pass: VecDeque<CachedExtent>,
     notes: Slots<PartNote>,
     /// Notes of fills in flight.
     fills: Vec<u32>,
@@ -105,9 +112,11 @@ impl Bcache {
         let size = config.bucket.0 / SECTOR_BYTES;
         let journal =
             (buckets / JOURNAL_SHARE).clamp(*JOURNAL_BUCKETS.start(), *JOURNAL_BUCKETS.end());
+        let room = Priorities::room(buckets, size);
+        let priorities = Priorities::new(buckets, size, (1 + journal) * size);
         // The first bucket has the superblock.
-        let first = (1 + journal) * size;
-        let buckets = Buckets::new(buckets - 1 - journal, size, first);
+        let first = (1 + journal + room) * size;
+        let buckets = Buckets::new(buckets - 1 - journal - room, size, first);
         let thresholds = [
             config.congested_read_threshold,
             config.congested_write_threshold,
@@ -130,6 +139,8 @@ impl Bcache {
                 due: Time::NEVER,
                 written: 0,
             },
+            priorities,
+            pass: VecDeque::new(),
             notes: Slots::default(),
             fills: Vec::new(),
             origin_writes: Vec::new(),
@@ -217,7 +228,14 @@ impl Bcache {
 
     /// Adds parts of a write whose data go to the flash device, and to the origin too with
     /// `through`. Returns false if there is no room.
-    fn allocate(&mut self, start: u64, sectors: u64, through: bool, parts: &mut Vec<Part>) -> bool {
+    fn allocate(
+        &mut self,
+        now: Time,
+        start: u64,
+        sectors: u64,
+        through: bool,
+        parts: &mut Vec<Part>,
+    ) -> bool {
         let (first, end) = (parts.len(), start + sectors);
         let mut at = start;
         while at < end {
@@ -245,6 +263,7 @@ impl Bcache {
             });
             at += sectors;
         }
+        self.priorities.opened(now, self.buckets.opened);
         true
     }
 
@@ -257,18 +276,50 @@ impl Bcache {
             && (synchronous || in_use <= CUTOFF_WRITEBACK)
     }
 
-    /// Returns the next dirty extent of the pass without a conflict.
-    fn next_dirty(&self) -> Option<CachedExtent> {
-        let mut from = self.writeback.at;
-        loop {
-            let extent = self.map.dirty_from(from)?;
-            let busy = |&&(start, end): &&(u64, u64)| start < extent.end() && extent.start < end;
-            let locked = self.origin_writes.iter().find(busy);
-            if locked.or_else(|| self.copies.iter().find(busy)).is_none() {
-                return Some(extent);
-            }
+    /// Collects the dirty extents of a pass, from the end of the last one on (`refill_dirty`,
+    /// writeback.c). Data that become dirty later wait for the next pass. Returns true if the pass
+    /// has all dirty data.
+    fn refill(&mut self) -> bool {
+        let first = self.writeback.at;
+        let mut from = first;
+        while self.pass.len() < PASS_EXTENTS
+            && let Some(extent) = self.map.dirty_from(from)
+        {
+            self.pass.push_back(extent);
             from = extent.end();
         }
+        if self.pass.len() == PASS_EXTENTS {
+            return false;
+        }
+        // From the end of the array, the search goes on at its begin, up to where it began.
+        from = 0;
+        while self.pass.len() < PASS_EXTENTS
+            && let Some(extent) = self.map.dirty_from(from)
+            && extent.start < first
+        {
+            self.pass.push_back(extent);
+            from = extent.end();
+        }
+        self.pass.len() < PASS_EXTENTS
+    }
+
+    /// Returns the next extent of the pass without a conflict, and its index. Extents that are not
+    /// dirty any more leave the pass.
+    fn next_dirty(&mut self) -> Option<(usize, CachedExtent)> {
+        let mut index = 0;
+        while let Some(&extent) = self.pass.get(index) {
+            let (start, end) = (extent.start, extent.end());
+            if self.map.dirty_from(start) != Some(extent) {
+                self.pass.remove(index);
+            } else if overlaps(&self.origin_writes, start, end)
+                || overlaps(&self.copies, start, end)
+            {
+                index += 1;
+            } else {
+                return Some((index, extent));
+            }
+        }
+        None
     }
 }
 
@@ -305,8 +356,8 @@ impl CacheRule for Bcache {
 
     fn read(&mut self, now: Time, start: u64, sectors: u64, parts: &mut Vec<Part>) {
         self.writeback.disturbed();
-        let passes = self.bypass.passes(now, start, sectors, false)
-            || self.buckets.in_use() > CUTOFF_CACHE_ADD;
+        let passes =
+            self.bypass.passes(now, start, sectors) || self.buckets.in_use() > CUTOFF_CACHE_ADD;
         match passes {
             true => self.bypassed += sectors,
             false => self.buckets.pass(sectors),
@@ -352,20 +403,19 @@ impl CacheRule for Bcache {
         // A write over data that are being copied goes to the flash device, so that no older data
         // reach the array after newer ones (`cached_dev_write`, request.c).
         if overlaps(&self.copies, start, end) {
-            return self.allocate(start, sectors, false, parts);
+            return self.allocate(now, start, sectors, false, parts);
         }
-        let exempt = self.mode == BcacheMode::Writeback && synchronous;
         let passes = self.mode == BcacheMode::Writearound
-            || self.bypass.passes(now, start, sectors, exempt)
+            || self.bypass.passes(now, start, sectors)
             || self.buckets.in_use() > CUTOFF_CACHE_ADD;
         if !passes {
             self.buckets.pass(sectors);
         }
         let back = self.writes_back(passes, synchronous);
         if back {
-            return self.allocate(start, sectors, false, parts);
+            return self.allocate(now, start, sectors, false, parts);
         }
-        if !passes && self.allocate(start, sectors, true, parts) {
+        if !passes && self.allocate(now, start, sectors, true, parts) {
             let ranges = parts.iter().map(|part| (part.start, part.end()));
             self.origin_writes.extend(ranges);
             return true;
@@ -389,7 +439,7 @@ impl CacheRule for Bcache {
         true
     }
 
-    fn read_ended(&mut self, _: Time, part: &Part, done: bool) -> Option<Part> {
+    fn read_ended(&mut self, now: Time, part: &Part, done: bool) -> Option<Part> {
         if part.mark == Part::UNMARKED {
             return None;
         }
@@ -411,6 +461,7 @@ impl CacheRule for Bcache {
             return None;
         };
         self.notes[part.mark].generation = generation;
+        self.priorities.opened(now, self.buckets.opened);
         Some(Part {
             sectors,
             origin: false,
@@ -478,10 +529,23 @@ impl CacheRule for Bcache {
             self.next_try = self.writeback.next_pass();
             return None;
         }
-        let Some(extent) = self.next_dirty() else {
-            if self.writeback.in_flight == 0 {
+        if self.pass.is_empty() {
+            // `read_dirty` waits for all copies of a pass.
+            if self.writeback.in_flight > 0 {
+                return None;
+            }
+            if self.writeback.is_last_pass() {
                 self.writeback.pass_ended(now, self.buckets.dirty_sectors);
                 self.next_try = self.writeback.next_pass();
+                return None;
+            }
+            let last = self.refill();
+            self.writeback.pass_begins(last);
+        }
+        let Some((index, extent)) = self.next_dirty() else {
+            // Without an extent in flight nothing else would end the pass.
+            if self.pass.is_empty() && self.writeback.in_flight == 0 {
+                self.next_try = now + Duration::from_millis(1);
             }
             return None;
         };
@@ -489,6 +553,7 @@ impl CacheRule for Bcache {
             self.next_try = self.writeback.next_copy();
             return None;
         }
+        self.pass.remove(index);
         self.writeback.began(now, extent.start, extent.sectors);
         self.buckets.pin(extent.place);
         self.copies.push((extent.start, extent.end()));
@@ -535,11 +600,15 @@ impl CacheRule for Bcache {
     fn alarm(&self) -> Time {
         self.next_try
             .min(self.journal.due)
+            .min(self.priorities.due)
             .min(self.writeback.next_update())
     }
 
     fn timer(&mut self, now: Time) -> Option<(u64, u64)> {
         self.writeback.update(now, self.buckets.dirty_sectors);
+        if self.priorities.due <= now {
+            return Some(self.priorities.write(now, self.buckets.opened));
+        }
         (self.journal.due <= now).then(|| self.write_journal())
     }
 
@@ -555,7 +624,10 @@ impl CacheRule for Bcache {
         let mb = |sectors: u64| (sectors * SECTOR_BYTES) as f64 / 1e6;
         readings.extend([
             ("ssd_bypassed_mb", mb(self.bypassed)),
-            ("ssd_map_mb", mb(self.journal.written)),
+            (
+                "ssd_map_mb",
+                mb(self.journal.written + self.priorities.written),
+            ),
         ]);
     }
 }

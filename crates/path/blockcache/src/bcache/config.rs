@@ -6,8 +6,10 @@ use fullstroke_units::{Bytes, Duration, SECTOR_BYTES};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Least number of buckets: `read_super_common` (super.c) refuses a cache of fewer than 2^7.
-const BUCKETS_MIN: u64 = 1 << 7;
+/// Least number of buckets: `cache_alloc` (super.c) keeps a share of 2^-10 of the buckets free,
+/// rounded up to a power of two before, and refuses a cache without such a bucket. Linux 6.12 refuses
+/// 70 MiB in buckets of 512 KiB ("nbuckets is too small").
+const BUCKETS_MIN: u64 = (1 << 9) + 1;
 /// Largest number of buckets, because each takes memory in the model.
 const BUCKETS_MAX: u64 = 1 << 24;
 
@@ -114,7 +116,7 @@ impl BcacheConfig {
         let buckets = site.cache.0 / (bucket / SECTOR_BYTES);
         if buckets < BUCKETS_MIN {
             let message = format!(
-                "found {}; a cache of {BUCKETS_MIN} buckets of {} needs {} at least, because the superblock and the journal take buckets as well",
+                "found {}; a cache of {BUCKETS_MIN} buckets of {} needs {} at least, because bcache keeps a 1024th of its buckets free, rounded up",
                 site.cache.bytes(),
                 self.bucket,
                 Bytes(BUCKETS_MIN * bucket)

@@ -43,6 +43,8 @@ pub(super) struct Writeback {
     has_dirty: bool,
     /// No pass begins before this time.
     rests_until: Time,
+    /// True if the pass has all dirty data.
+    last: bool,
     /// Address of the next copy of the pass.
     pub(super) at: u64,
     pub(super) in_flight: u32,
@@ -63,6 +65,7 @@ impl Writeback {
             idle_updates: 0,
             has_dirty: false,
             rests_until: Time::ZERO,
+            last: false,
             at: 0,
             in_flight: 0,
         }
@@ -72,8 +75,9 @@ impl Writeback {
     pub(super) fn dirtied(&mut self, now: Time) {
         if !self.has_dirty {
             self.has_dirty = true;
-            self.rests_until = now;
-            self.at = 0;
+            // New data do not shorten the pause (`schedule_timeout_interruptible` in
+            // `bch_writeback_thread`).
+            self.rests_until = self.rests_until.max(now);
             // The settings go on in the background every 5 s, and do nothing without dirty data.
             let missed = now.saturating_since(self.next_update).as_nanos() / UPDATE.as_nanos();
             self.next_update += UPDATE.saturating_mul(missed);
@@ -114,11 +118,23 @@ impl Writeback {
         self.next = next.max(earliest).min(now + LEAD);
     }
 
-    /// Ends the pass at the end of the array.
+    /// Begins a pass. With `last`, the pass has all dirty data, and a pause follows.
+    pub(super) fn pass_begins(&mut self, last: bool) {
+        self.last = last;
+    }
+
+    /// True if the pass has all dirty data.
+    pub(super) fn is_last_pass(&self) -> bool {
+        self.last
+    }
+
+    /// Ends a pass over all dirty data.
     pub(super) fn pass_ended(&mut self, now: Time, dirty: u64) {
-        self.at = 0;
+        self.last = false;
         self.has_dirty = dirty > 0;
         self.rests_until = now + self.delay.max(Duration::from_millis(1));
+        // `bch_ratelimit_reset` after the pause.
+        self.next = self.rests_until;
     }
 
     /// Sets the rate, if a setting is due (`__update_writeback_rate`, writeback.c).

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 /// (`COMMIT_PERIOD`, dm-cache-target.c).
 const CACHE_PERIOD: Duration = Duration::from_secs(60);
 const TICK: Duration = Duration::from_secs(1);
+/// Period of the sentinels of the dirty queue (`WRITEBACK_PERIOD`).
+const WRITEBACK_PERIOD: Duration = Duration::from_secs(10);
 /// Share of free blocks, in percent, once the cache was full (`FREE_TARGET`).
 const FREE_TARGET: usize = 25;
 /// Promotion levels by the sixteenth of the accesses that hit (`default_promote_level`).
@@ -24,6 +26,8 @@ pub(super) struct CacheBlock {
     pub(super) pending: bool,
     /// True after a hit in this period.
     hit: bool,
+    /// Time since when the block is in its queue.
+    since: Time,
     place: LevelPlace,
 }
 
@@ -87,7 +91,7 @@ impl Smq {
         if let Some(index) = self.lookup(block) {
             let level = self.blocks[index as usize].place.level;
             self.stats.accessed(level);
-            self.requeue(index);
+            self.requeue(now, index);
             return (Some(index), false);
         }
         self.stats.missed();
@@ -102,12 +106,15 @@ impl Smq {
 
     /// Lets a cache block rise one level, at most once a period (`requeue`). The first block of the
     /// level above takes its place.
-    fn requeue(&mut self, index: u32) {
+    fn requeue(&mut self, now: Time, index: u32) {
         let block = self.blocks[index as usize];
         if block.pending || block.hit {
             return;
         }
-        self.blocks[index as usize].hit = true;
+        (
+            self.blocks[index as usize].hit,
+            self.blocks[index as usize].since,
+        ) = (true, now);
         let queue = match block.dirty {
             true => &mut self.dirty,
             false => &mut self.clean,
@@ -195,9 +202,12 @@ impl Smq {
     }
 
     /// Makes a block dirty or clean.
-    pub(super) fn set_dirty(&mut self, index: u32, dirty: bool) {
+    pub(super) fn set_dirty(&mut self, now: Time, index: u32, dirty: bool) {
         let block = self.blocks[index as usize];
-        self.blocks[index as usize].dirty = dirty;
+        (
+            self.blocks[index as usize].dirty,
+            self.blocks[index as usize].since,
+        ) = (dirty, now);
         if block.pending || block.dirty == dirty {
             return;
         }
@@ -212,9 +222,18 @@ impl Smq {
     }
 
     /// Returns the least popular dirty block for which `may` is true, and takes the block out of the
-    /// queue.
-    pub(super) fn take_dirty(&mut self, may: impl Fn(u32) -> bool) -> Option<u32> {
-        let index = self.dirty.below(LEVELS).find(|&index| may(index))?;
+    /// queue. Unless the array is idle, the block must be in the queue since the period before: the
+    /// sentinels of `q_peek` keep younger blocks back.
+    pub(super) fn take_dirty(
+        &mut self,
+        now: Time,
+        idle: bool,
+        may: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
+        let period = |time: Time| time.as_nanos() / WRITEBACK_PERIOD.as_nanos();
+        let blocks = &self.blocks;
+        let waits = |index: u32| idle || period(blocks[index as usize].since) < period(now);
+        let index = (self.dirty.below(LEVELS)).find(|&index| waits(index) && may(index))?;
         self.dirty.remove(self.blocks[index as usize].place);
         self.blocks[index as usize].pending = true;
         Some(index)

@@ -36,6 +36,8 @@ pub(crate) fn build(keys: &Keys, site: CacheSite) -> Result<Box<dyn CacheRule>, 
         migrating: BTreeMap::new(),
         promotions: VecDeque::new(),
         writebacks: 0,
+        blocked: false,
+        presses: false,
         mappings: Mappings::new(metadata),
         bypassed: 0,
     }))
@@ -61,6 +63,10 @@ struct DmCache {
     /// Cache blocks whose promotion waits.
     promotions: VecDeque<u32>,
     writebacks: u64,
+    /// True while every dirty block is in use. The next end of a part ends this.
+    blocked: bool,
+    /// True if a promotion found no clean block to give up.
+    presses: bool,
     mappings: Mappings,
     bypassed: u64,
 }
@@ -93,7 +99,8 @@ impl DmCache {
     }
 
     /// Lets a block be promoted, if there is room (`queue_promotion`). A full cache gives up a block
-    /// first, and promotes the next time.
+    /// first, and promotes the next time. Without a clean block to give up, a dirty block is written
+    /// back under load as well (`queue_demotion`).
     fn promote(&mut self, block: u64) {
         let is_block = |&index: &u32| self.smq.blocks[index as usize].block == block;
         if self.migrating.contains_key(&block)
@@ -107,8 +114,10 @@ impl DmCache {
         if self.smq.free.is_empty() {
             if self.smq.wants_demotion() {
                 let host = &self.host;
-                self.smq.demote(|index| host.is_unused(index));
-                self.mappings.change();
+                match self.smq.demote(|index| host.is_unused(index)) {
+                    true => self.mappings.change(),
+                    false => self.presses = true,
+                }
             }
             return;
         }
@@ -117,7 +126,8 @@ impl DmCache {
 
     fn end_part(&mut self, now: Time, part: &Part) {
         let index = part.cache.map(|place| self.index_at(place));
-        self.host.end(now, index);
+        self.host.end(now, part.origin, index);
+        self.blocked = false;
     }
 
     /// Returns the copy of a waiting promotion, if one may begin.
@@ -170,9 +180,9 @@ impl CacheRule for DmCache {
 
     fn read(&mut self, now: Time, start: u64, sectors: u64, parts: &mut Vec<Part>) {
         for (block, from, length) in self.blocks_of(start, sectors) {
-            self.host.begin();
             parts.push(match self.access(now, block, false) {
                 None => {
+                    self.host.begin_on_array();
                     // A read that the policy has seen is a miss, and no bypass.
                     if self.mode == DmCacheMode::Passthrough {
                         self.bypassed += length;
@@ -201,17 +211,21 @@ impl CacheRule for DmCache {
             return false;
         }
         for (block, from, length) in self.blocks_of(start, sectors) {
-            self.host.begin();
             *self.writes.entry(block).or_default() += 1;
             let Some(index) = self.access(now, block, true) else {
+                self.host.begin_on_array();
                 self.bypassed += length;
                 parts.push(Part::of_origin(from, length));
                 continue;
             };
             let back = self.mode == DmCacheMode::Writeback;
+            if !back {
+                self.host.begin_on_array();
+            }
             if back && !self.smq.blocks[index as usize].dirty {
-                self.smq.set_dirty(index, true);
+                self.smq.set_dirty(now, index, true);
                 self.mappings.change_at(now);
+                self.blocked = false;
             }
             parts.push(Part {
                 origin: !back,
@@ -262,14 +276,21 @@ impl CacheRule for DmCache {
             return Some(promotion);
         }
         let room = (self.writebacks + 1) * self.size <= self.threshold;
-        // A cache that is full of dirty blocks writes back under load as well (`queue_demotion`).
-        let stuck = self.smq.free.is_empty() && self.smq.wants_demotion();
-        let stuck = stuck && self.smq.dirty_waiting() * 2 > self.smq.blocks.len();
-        if !room || !(now >= self.host.idle_at() || stuck) {
+        let idle = now >= self.host.idle_at();
+        if !room || !(idle || self.presses) {
             return None;
         }
+        // One block for each promotion in vain.
+        self.presses = false;
         let host = &self.host;
-        let index = self.smq.take_dirty(|index| host.is_unused(index))?;
+        let Some(index) = self
+            .smq
+            .take_dirty(now, idle, |index| host.is_unused(index))
+        else {
+            // Without this mark the alarm, which is due, would ask again and again.
+            self.blocked = idle;
+            return None;
+        };
         let block = self.smq.blocks[index as usize].block;
         self.migrating.insert(block, index);
         self.writebacks += 1;
@@ -284,6 +305,7 @@ impl CacheRule for DmCache {
 
     fn copy_ended(&mut self, now: Time, copy: &CopyIo) {
         self.migrating.remove(&(copy.start / self.size));
+        self.blocked = false;
         match copy.promotes {
             true => self.smq.promoted(copy.mark),
             false => {
@@ -303,7 +325,7 @@ impl CacheRule for DmCache {
     }
 
     fn alarm(&self) -> Time {
-        let waits = self.smq.dirty_waiting() > 0;
+        let waits = self.smq.dirty_waiting() > 0 && !self.blocked;
         let room = (self.writebacks + 1) * self.size <= self.threshold;
         let idle = match waits && room {
             true => self.host.idle_at(),
