@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 mod csv;
+mod devices;
 
 /// Run several stacks, rank them by one metric, and state the certainty of the order.
 #[derive(Debug, Args)]
@@ -76,6 +77,9 @@ pub(crate) struct Arguments {
     assuming: PowerAssumption,
 
     #[command(flatten)]
+    prices: devices::Prices,
+
+    #[command(flatten)]
     reporting: Reporting,
 
     #[command(flatten)]
@@ -111,6 +115,9 @@ struct ComparisonOutput<'a> {
     /// Rankings by the further metrics, without the reports of the candidates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     also: Vec<BriefRanking<'a>>,
+    /// Disks and flash devices of each stack. Absent without flash devices and prices.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    devices: &'a [devices::StackDevices],
     /// Names of stacks without redundancy, if the command asked for other conditions.
     not_redundant: &'a [String],
     /// Source of the assumed power of the drives. Absent without an assumption.
@@ -208,9 +215,11 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     let others = metrics.map(|by| Ranking::by(&ran, seeds, Some(by)));
     let others = others.collect::<Result<Vec<_>, _>>();
     let others = others.map_err(CommandFailure::input)?;
+    let devices = arguments.prices.devices(&recipes, &ran, seeds);
     let comparison = ComparisonOutput {
         ranking: &ranking,
         also: others.iter().map(BriefRanking::of).collect(),
+        devices: &devices,
         not_redundant: &not_redundant,
         assumed,
         wall_s: began.elapsed().as_secs_f64(),
@@ -226,7 +235,8 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
                 .iter()
                 .map(|other| format!("\n\n{}", other.in_brief()))
                 .collect();
-            output.show(&comparison, format!("{ranking}{notes}{also}"))
+            let devices = devices::table(&devices);
+            output.show(&comparison, format!("{ranking}{notes}{also}{devices}"))
         }
     };
     arguments.write(&ran, &comparison).and(shown)?;

@@ -33,12 +33,18 @@ pub struct FlashOutcome {
 }
 
 impl FlashOutcome {
+    /// Returns the places in the tree of all flash devices of an array with several devices.
+    pub fn places(report: &Report) -> Vec<String> {
+        let names = report.array.members.iter().map(|member| &member.name);
+        let is_flash = |place: &&String| readings(report, &[(*place).clone()], "flash_written_mb");
+        names
+            .filter(|place| is_flash(place).is_some())
+            .cloned()
+            .collect()
+    }
+
     /// Creates the outcome of the flash devices at these places of some runs; `None` if there are none.
-    pub(crate) fn new(
-        places: &[String],
-        price: Option<f64>,
-        ran: &[RunResult],
-    ) -> Option<FlashOutcome> {
+    pub fn new(places: &[String], price: Option<f64>, ran: &[RunResult]) -> Option<FlashOutcome> {
         let reports = || ran.iter().map(|ran| &ran.measured.report);
         if places.is_empty() || ran.is_empty() {
             return None;

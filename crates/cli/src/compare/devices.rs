@@ -1,0 +1,118 @@
+//! The table of the devices of each stack: price, wear and power of flash devices and disks.
+
+use clap::Args;
+use fullstroke_advise::FlashOutcome;
+use fullstroke_lab::{Recipe, RunResult};
+use fullstroke_measure::{number, table as empty_table};
+use serde::Serialize;
+
+/// Prices of the devices.
+#[derive(Debug, Args)]
+pub(super) struct Prices {
+    /// Price of a disk. With a price, a table shows the price of each stack.
+    #[arg(long, value_name = "NUMBER", conflicts_with = "find", value_parser = price)]
+    drive_price: Option<f64>,
+
+    /// Price of a flash device.
+    #[arg(long, value_name = "NUMBER", conflicts_with = "find", value_parser = price)]
+    flash_price: Option<f64>,
+}
+
+/// Reads a price.
+fn price(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(price) if price.is_finite() && price >= 0.0 => Ok(price),
+        _ => Err(format!("found {text}; expected a price, 0 or more")),
+    }
+}
+
+/// The devices of a stack.
+#[derive(Debug, Serialize)]
+pub(super) struct StackDevices {
+    name: String,
+    /// Number of disks.
+    disks: usize,
+    /// Price of all devices; `None` if the price of one of them is not given.
+    price: Option<f64>,
+    /// The flash devices; `None` if there are none.
+    flash: Option<FlashOutcome>,
+}
+
+impl Prices {
+    /// Returns the devices of each stack. The list is empty if no stack has a flash device and no
+    /// price is given. Each recipe has `seeds` adjacent runs.
+    pub(super) fn devices(
+        &self,
+        recipes: &[Recipe],
+        ran: &[RunResult],
+        seeds: usize,
+    ) -> Vec<StackDevices> {
+        let each = recipes.chunks(seeds).zip(ran.chunks(seeds));
+        let devices: Vec<StackDevices> = each
+            .filter_map(|(recipes, ran)| self.of_stack(recipes.first()?.label(), ran))
+            .collect();
+        let asked = self.drive_price.is_some() || self.flash_price.is_some();
+        if asked || devices.iter().any(|one| one.flash.is_some()) {
+            devices
+        } else {
+            Vec::new()
+        }
+    }
+
+    fn of_stack(&self, name: String, ran: &[RunResult]) -> Option<StackDevices> {
+        let members = ran.first()?.measured.report.array.members.len();
+        let places = FlashOutcome::places(&ran.first()?.measured.report);
+        let disks = members - places.len();
+        let of = |count: usize, each: Option<f64>| match count {
+            0 => Some(0.0),
+            count => each.map(|each| count as f64 * each),
+        };
+        let flash_price = self.flash_price.map(|each| places.len() as f64 * each);
+        let price = of(disks, self.drive_price).zip(of(places.len(), self.flash_price));
+        Some(StackDevices {
+            name,
+            disks,
+            price: price.map(|(disks, flash)| disks + flash),
+            flash: FlashOutcome::new(&places, flash_price, ran),
+        })
+    }
+}
+
+/// Returns the table, with an empty line before it. Empty without devices.
+pub(super) fn table(devices: &[StackDevices]) -> String {
+    if devices.is_empty() {
+        return String::new();
+    }
+    let header = [
+        "devices",
+        "disks",
+        "flash",
+        "price",
+        "flash W",
+        "GB a day",
+        "worn a year",
+        "only there, MB",
+    ];
+    let dash = || "-".to_owned();
+    let mut table = empty_table(header, &[0]);
+    for one in devices {
+        let flash = one.flash.as_ref();
+        let of = |value: Option<f64>| value.map_or_else(dash, number);
+        table.add_row([
+            one.name.clone(),
+            one.disks.to_string(),
+            flash.map_or(0, |flash| flash.devices).to_string(),
+            of(one.price),
+            of(flash.and_then(|flash| flash.mean_w)),
+            of(flash.map(|flash| flash.written_gb_a_day)),
+            flash
+                .and_then(|flash| flash.wear_share_a_year)
+                .map_or_else(dash, |share| format!("{} %", number(100.0 * share))),
+            of(flash.and_then(|flash| flash.dirty_mb)),
+        ]);
+    }
+    format!(
+        "\n\n{}\n\nprice: with --drive-price and --flash-price. GB a day: data that flash devices receive. worn a year: share of the rated writes. only there: data that only the cache has at the end of a run, lost with its device.",
+        table.trim_fmt()
+    )
+}
