@@ -77,6 +77,8 @@ pub(crate) struct PySeen {
     inside: u32,
     #[pyo3(get)]
     standing: u32,
+    #[pyo3(get)]
+    cleaning: u32,
     arm: Gauge,
 }
 
@@ -87,11 +89,13 @@ impl From<OpportunityView> for PySeen {
             inside,
             arm,
             standing,
+            cleaning,
         } = seen;
         PySeen {
             now: now.as_nanos(),
             inside,
             standing,
+            cleaning,
             arm,
         }
     }

@@ -21,6 +21,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/energy.md",
     "docs/extract.md",
     "docs/files.md",
+    "docs/cleaning.md",
     "docs/nas.md",
     "docs/fio.md",
     "docs/perfetto.md",

@@ -54,6 +54,11 @@ pub enum Signal {
     SpunDown,
     /// The platters of a drive turn at full speed again.
     SpunUp,
+    /// A drive with shingled tracks has begun to clean bands. Volumes pass this signal on, one per
+    /// drive, and stages pass it to every host.
+    CleaningBegan,
+    /// The drive has nothing to clean any more.
+    CleaningEnded,
     /// The layer has failed: more members are missing than the redundancy covers.
     Failed,
     /// The layer answers again after a failure, but holds no data.

@@ -673,6 +673,7 @@ impl Stack {
             // The shortest time of all drives, because a pull after the first stop would wake the
             // drive.
             stop: self.volume.least_idle()?,
+            clean: self.volume.cleans_after(),
             lasts: match above {
                 // Clients come and go, and no end of the run is known.
                 RequestSender::Workloads => lasts(&self.document),
@@ -1475,6 +1476,12 @@ impl VolumeSpec {
             .into_iter()
             .flatten()
             .min())
+    }
+
+    /// Returns the shortest idle time after which one of the drives cleans shingled bands.
+    fn cleans_after(&self) -> Option<Duration> {
+        let each = self.drives().into_iter();
+        each.filter_map(|model| model.cleans_after()).min()
     }
 
     /// Returns the descriptions of all drives in order, and the track tables of drives with tables

@@ -494,6 +494,12 @@ impl DriveModel {
         self.shingles.is_some()
     }
 
+    /// Returns the idle time after which the drive cleans shingled bands. `None` if idle time is
+    /// not used so.
+    pub fn cleans_after(&self) -> Option<Duration> {
+        self.shingles.as_ref()?.cleans_after()
+    }
+
     /// True if the drive takes TRIM.
     pub fn takes_trim(&self) -> bool {
         let shingled = self.config().shingled.as_ref();

@@ -436,6 +436,11 @@ impl Node for PagedDevice {
                 notice.signal
             }
             Signal::Ask(extent) => return self.answer_whether_held(now, extent, cx.out),
+            Signal::CleaningBegan | Signal::CleaningEnded => {
+                self.cache
+                    .note_cleaning(notice.signal == Signal::CleaningBegan);
+                notice.signal
+            }
             other => other,
         };
         self.carry_out(now, None, cx.out);

@@ -115,6 +115,8 @@ pub struct PageCache {
     streak: Option<reading::LastUse>,
     /// By object: number of failed write-backs, and the status of the last one.
     failures: BTreeMap<Object, (u64, RequestStatus)>,
+    /// Number of drives below that clean bands.
+    cleaning: u32,
     counters: Counters,
 }
 
@@ -153,6 +155,7 @@ impl PageCache {
             plan: ReadAheadPlan::default(),
             streak: None,
             failures: BTreeMap::new(),
+            cleaning: 0,
             counters: Counters::default(),
         })
     }

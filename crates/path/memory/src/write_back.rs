@@ -83,6 +83,9 @@ pub trait WriteBack: Send {
         true
     }
 
+    /// Notes that drives below clean bands, or that none does any more.
+    fn note_cleaning(&mut self, _runs: bool) {}
+
     /// Notes a shortage of memory: the search for clean pages has found dirty ones. Returns true if
     /// the searching process writes the dirty pages itself.
     fn note_shortage(&mut self, parts: &mut CacheParts<'_>) -> bool;

@@ -183,6 +183,7 @@ mod tests {
             inside: 1,
             arm: Gauge::default(),
             standing: 0,
+            cleaning: 0,
         };
         pull.arrived(seen, request);
         let mut asked = None;
@@ -235,6 +236,7 @@ mod tests {
             inside: 1,
             arm: Gauge::default(),
             standing: 0,
+            cleaning: 0,
         };
         pull.left(seen, &put_off, RequestStatus::Done);
         assert_eq!(asked(&mut *pull, &read), Some((7, 1)));

@@ -130,6 +130,7 @@ mod tests {
                 inside,
                 arm: Gauge::default(),
                 standing: 0,
+                cleaning: 0,
             };
             if requests.contains(&ms) {
                 flush.arrived(
@@ -177,6 +178,7 @@ mod tests {
                 inside,
                 arm: Gauge::default(),
                 standing: 0,
+                cleaning: 0,
             };
             let mut pulls = 0;
             flush.look(seen, &mut |_| pulls += 1);
@@ -193,6 +195,7 @@ mod tests {
                 inside: 0,
                 arm: Gauge::default(),
                 standing: 0,
+                cleaning: 0,
             },
             &mut |_| {},
         );

@@ -135,6 +135,7 @@ mod tests {
                         inside: gone as u32,
                         arm: Gauge::default(),
                         standing: 0,
+                        cleaning: 0,
                     },
                     &Request::default(),
                     RequestStatus::Done,
@@ -148,6 +149,7 @@ mod tests {
                         inside: ends.len() as u32,
                         arm: Gauge::default(),
                         standing: 0,
+                        cleaning: 0,
                     },
                     &Request::default(),
                 );
@@ -160,6 +162,7 @@ mod tests {
                         inside: ends.len() as u32,
                         arm: Gauge::default(),
                         standing: 0,
+                        cleaning: 0,
                     },
                     &mut |_| asked = true,
                 );
@@ -180,6 +183,7 @@ mod tests {
                             inside: ends.len() as u32,
                             arm: Gauge::default(),
                             standing: 0,
+                            cleaning: 0,
                         },
                         &write,
                     );
@@ -213,6 +217,7 @@ mod tests {
                 inside: 0,
                 arm: Gauge::default(),
                 standing: 0,
+                cleaning: 0,
             },
             &mut |_| {},
         );
@@ -227,6 +232,7 @@ mod tests {
                 inside: 1,
                 arm: Gauge::default(),
                 standing: 0,
+                cleaning: 0,
             },
             &write,
         );
@@ -236,6 +242,7 @@ mod tests {
                 inside: 0,
                 arm: Gauge::default(),
                 standing: 0,
+                cleaning: 0,
             },
             &write,
             RequestStatus::Done,
@@ -247,6 +254,7 @@ mod tests {
                 inside: 1,
                 arm: Gauge::default(),
                 standing: 0,
+                cleaning: 0,
             },
             &write,
         );

@@ -12,7 +12,9 @@ mod idle_flush;
 mod idle_flush_on;
 mod idle_scrub;
 mod idle_verify;
+mod pull_before_cleaning;
 mod pull_before_stop;
+mod pull_once;
 mod quiet;
 mod track_push;
 mod watch;
@@ -39,6 +41,8 @@ pub struct OpportunityView {
     pub arm: Gauge,
     /// Number of drives below with standing platters.
     pub standing: u32,
+    /// Number of drives below that clean shingled bands.
+    pub cleaning: u32,
 }
 
 /// A condition that storage notices and uses.
@@ -122,6 +126,8 @@ pub struct OpportunitySite {
     pub lasts: Option<Duration>,
     /// Shortest idle time before a drive stops its platters by itself. `None` if no drive does.
     pub stop: Option<Duration>,
+    /// Shortest idle time before a drive cleans shingled bands. `None` if no drive does.
+    pub clean: Option<Duration>,
     /// Reason why written data cannot be verified. `None` if verification is possible.
     pub unverifiable: Option<&'static str>,
     /// Number of sectors that the array uses of the longest drive, or the reason why single drives
@@ -168,6 +174,7 @@ pub const REGISTRY: &[PolicyEntry<OpportunityKind>] = &[
     PolicyEntry { name: "idle-flush-on", summary: idle_flush_on::SUMMARY, schema: schema_of::<idle_flush_on::Config>, build: OpportunityKind { build: idle_flush_on::build, word: SignalKind::Pull } },
     PolicyEntry { name: "idle-scrub", summary: idle_scrub::SUMMARY, schema: schema_of::<idle_scrub::Config>, build: OpportunityKind { build: idle_scrub::build, word: SignalKind::Nothing } },
     PolicyEntry { name: "idle-verify", summary: idle_verify::SUMMARY, schema: schema_of::<idle_verify::Config>, build: OpportunityKind { build: idle_verify::build, word: SignalKind::Nothing } },
+    PolicyEntry { name: "pull-before-cleaning", summary: pull_before_cleaning::SUMMARY, schema: schema_of::<pull_before_cleaning::Config>, build: OpportunityKind { build: pull_before_cleaning::build, word: SignalKind::Pull } },
     PolicyEntry { name: "pull-before-stop", summary: pull_before_stop::SUMMARY, schema: schema_of::<pull_before_stop::Config>, build: OpportunityKind { build: pull_before_stop::build, word: SignalKind::Pull } },
     PolicyEntry { name: "track-push", summary: track_push::SUMMARY, schema: schema_of::<track_push::Config>, build: OpportunityKind { build: track_push::build, word: SignalKind::Push } },
 ];
@@ -272,6 +279,7 @@ mod testing {
             hosts: 1,
             lasts: None,
             stop: Some(Duration::from_secs(60)),
+            clean: Some(Duration::from_secs(60)),
             unverifiable: None,
             members: Ok(Sectors(8000)),
             drive: Ok(Arc::new(Turning)),
@@ -299,6 +307,7 @@ mod conformance {
                     inside: 0,
                     arm: Gauge::default(),
                     standing: 0,
+                    cleaning: 0,
                 };
                 opportunity.look(seen, &mut |_| pulls += 1);
                 while let Some(own) = opportunity.next_request(seen) {
@@ -325,6 +334,7 @@ mod conformance {
                     inside: 1,
                     arm: Gauge::default(),
                     standing: 0,
+                    cleaning: 0,
                 },
                 &request,
             );
@@ -334,6 +344,7 @@ mod conformance {
                     inside: 0,
                     arm: Gauge::default(),
                     standing: 0,
+                    cleaning: 0,
                 },
                 &request,
                 RequestStatus::Done,
@@ -368,6 +379,7 @@ mod conformance {
             ("idle-flush-on", "wait"),
             ("idle-scrub", "wait"),
             ("idle-verify", "wait"),
+            ("pull-before-cleaning", "after"),
             ("pull-before-stop", "after"),
         ] {
             let keys = |time: &str| {

@@ -1,18 +1,17 @@
 //! PULL before platters stop, as proposed in *Pro-active storage systems* (section 2.5). Without
 //! the PULL, dirty data of hosts would wake the platters as soon as write-back is due.
 //!
-//! When no request has come for `after`, every host is asked for all dirty data. `after` is shorter
-//! than the idle time before a stop. The following writes count as the answer until no request has
-//! come for `after` again. The next request then begins another busy time. Thus hosts are asked
-//! once in each idle time. Recurring writes postpone the stop once, not for ever. While platters
+//! `after` is shorter than the idle time before a stop. Hosts are asked once in each idle time
+//! (`pull_once.rs`). Recurring writes postpone the stop once, not for ever. While platters
 //! stand, hosts are asked only with `start_standing`, because the answers would start the platters.
 //! An example is a mirror of which one drive has not been read.
 
-use crate::quiet::{any, granule, quiet_time, some};
+use crate::pull_once::{PullOnce, PullWhen};
+use crate::quiet::{quiet_time, some};
 use crate::{Opportunity, OpportunitySite, OpportunityView};
+use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
-use fullstroke_contract::{ConfigError, Operation, Request, RequestStatus, Signal};
-use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
+use fullstroke_units::{Bytes, Duration};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -64,150 +63,34 @@ pub(crate) fn build(
         );
         return Err(ConfigError::new("after", message));
     }
-    let flush = flush.map_or(Ok(largest_cache(site)), |flush| granule(flush, site))?;
-    let stage = WatchStage::Busy { since: Time::ZERO };
-    let (hosts, counts) = (site.hosts, PullCounts::default());
-    Ok(Box::new(PullBeforeStop {
+    Ok(Box::new(PullOnce::new(
         after,
         flush,
-        start_standing,
-        hosts,
-        stage,
-        counts,
-    }))
+        BeforeStop { start_standing },
+        site,
+    )?))
 }
 
-/// Returns the size of the largest page cache, at most one TiB, because the cache of network
-/// clients is not known.
-fn largest_cache(site: &OpportunitySite) -> Sectors {
-    // 2^31 sectors of 512 bytes are one TiB.
-    Sectors((site.page_cache.0 / SECTOR_BYTES).min(1 << 31))
-}
-
-struct PullBeforeStop {
-    after: Duration,
-    flush: Sectors,
+/// Condition of the PULL: all platters turn.
+struct BeforeStop {
     start_standing: bool,
-    hosts: usize,
-    stage: WatchStage,
-    counts: PullCounts,
 }
 
-/// Stage of the watch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WatchStage {
-    /// Requests come. `since` is the time of the last arrival or completion.
-    Busy { since: Time },
-    /// Hosts were asked and have written `written` so far. `since` is the time of the last arrival
-    /// or completion.
-    Asked { since: Time, written: Sectors },
-    /// The hosts have answered, and no request has come since.
-    Quiet,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct PullCounts {
-    /// Number of idle times with a PULL.
-    asked: u64,
-    /// Number of idle times with an answer.
-    answered: u64,
-    /// Sectors written in answers.
-    written: Sectors,
-}
-
-impl Opportunity for PullBeforeStop {
-    fn arrived(&mut self, seen: OpportunityView, request: &Request) -> bool {
-        let since = seen.now;
-        self.stage = match self.stage {
-            WatchStage::Asked { written, .. } if request.operation == Operation::Write => {
-                WatchStage::Asked {
-                    since,
-                    written: written + request.extent.sectors,
-                }
-            }
-            // Flushes belong to the answer, because hosts flush their writes.
-            WatchStage::Asked { written, .. } if request.operation != Operation::Read => {
-                WatchStage::Asked { since, written }
-            }
-            _ => self.ended(WatchStage::Busy { since }),
-        };
-        false
+impl PullWhen for BeforeStop {
+    fn waits(&self, seen: OpportunityView) -> bool {
+        seen.standing > 0 && !self.start_standing
     }
 
-    fn left(&mut self, seen: OpportunityView, _: &Request, _: RequestStatus) {
-        if let WatchStage::Busy { since } | WatchStage::Asked { since, .. } = &mut self.stage {
-            *since = seen.now;
-        }
-    }
-
-    fn waits_for_quiet(&self) -> bool {
-        true
-    }
-
-    fn next_look(&self) -> Time {
-        match self.stage {
-            WatchStage::Busy { since } | WatchStage::Asked { since, .. } => since + self.after,
-            WatchStage::Quiet => Time::NEVER,
-        }
-    }
-
-    fn look(&mut self, seen: OpportunityView, say: &mut dyn FnMut(Signal)) {
-        if seen.now < self.next_look() {
-            return;
-        }
-        let since = seen.now;
-        self.stage = match self.stage {
-            // No request has come for a time, but an earlier request is still inside.
-            WatchStage::Busy { .. } if seen.inside > 0 => WatchStage::Busy { since },
-            WatchStage::Asked { written, .. } if seen.inside > 0 => {
-                WatchStage::Asked { since, written }
-            }
-            WatchStage::Busy { .. } if seen.standing > 0 && !self.start_standing => {
-                WatchStage::Quiet
-            }
-            WatchStage::Busy { .. } => {
-                self.counts.asked += 1;
-                // A shared stage passes each PULL to the next host in turn, so one PULL per host
-                // reaches all hosts.
-                (0..self.hosts).for_each(|_| say(any(self.flush)));
-                WatchStage::Asked {
-                    since,
-                    written: Sectors::ZERO,
-                }
-            }
-            WatchStage::Asked { .. } | WatchStage::Quiet => self.ended(WatchStage::Quiet),
-        };
-    }
-
-    fn readings(&self) -> Vec<(&'static str, f64)> {
-        let PullCounts {
-            asked,
-            answered,
-            written,
-        } = self.counts;
-        vec![
-            ("stop_pulls", asked as f64),
-            ("stop_pulls_answered", answered as f64),
-            ("stop_pulls_written_mb", written.bytes().0 as f64 / 1e6),
-        ]
-    }
-}
-
-impl PullBeforeStop {
-    /// Ends the current stage, counts an answer, and returns the next stage.
-    fn ended(&mut self, next: WatchStage) -> WatchStage {
-        if let WatchStage::Asked { written, .. } = self.stage {
-            self.counts.answered += u64::from(written > Sectors::ZERO);
-            self.counts.written += written;
-        }
-        next
+    fn names(&self) -> [&'static str; 3] {
+        ["stop_pulls", "stop_pulls_answered", "stop_pulls_written_mb"]
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fullstroke_contract::Gauge;
+    use fullstroke_contract::{Gauge, Operation, Request, RequestStatus, Signal};
+    use fullstroke_units::{Sectors, Time};
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Duration::from_millis(ms)
@@ -239,6 +122,7 @@ mod tests {
                 inside: inside(ms) as u32,
                 arm: Gauge::default(),
                 standing,
+                cleaning: 0,
             };
             let request = |operation| Request {
                 operation,

@@ -36,6 +36,8 @@ pub struct OpportunityLayer {
     member: Gauge,
     /// Number of drives below with standing platters.
     standing: u32,
+    /// Number of drives below that clean bands.
+    cleaning: u32,
     /// Time of the last arrival, and the longest time between two arrivals without a request inside
     /// at the end.
     came: Time,
@@ -99,6 +101,7 @@ impl OpportunityLayer {
             held: VecDeque::new(),
             member: Gauge::default(),
             standing: 0,
+            cleaning: 0,
             came: Time::ZERO,
             quiet: Duration::ZERO,
             said: SignalTotals::default(),
@@ -111,6 +114,7 @@ impl OpportunityLayer {
             inside: self.inside,
             arm: self.member,
             standing: self.standing,
+            cleaning: self.cleaning,
         }
     }
 
@@ -320,6 +324,8 @@ impl Node for OpportunityLayer {
         match notice.signal {
             Signal::SpunDown => self.standing += 1,
             Signal::SpunUp => self.standing = self.standing.saturating_sub(1),
+            Signal::CleaningBegan => self.cleaning += 1,
+            Signal::CleaningEnded => self.cleaning = self.cleaning.saturating_sub(1),
             _ => {}
         }
         self.pass_on(from, notice, cx.out);

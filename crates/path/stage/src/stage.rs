@@ -278,7 +278,7 @@ impl Node for Stage {
         worked.min(answered).into()
     }
 
-    /// A PULL of any data goes to one host at a time, in turn.
+    /// A PULL of any data goes to one host at a time, in turn. All hosts hear that a drive cleans.
     fn noticed(&mut self, _: Time, from: Port, notice: Notice, cx: &mut NodeContext<'_>) {
         match notice.signal {
             Signal::Pull {
@@ -287,6 +287,10 @@ impl Node for Stage {
             } => {
                 let host = self.turns.next(self.regions.hosts(), sectors);
                 cx.out.notice(host, notice);
+            }
+            Signal::CleaningBegan | Signal::CleaningEnded => {
+                let hosts = self.regions.hosts() as u16;
+                (0..hosts).for_each(|host| cx.out.notice(Port(host), notice));
             }
             _ => self.pass_on(from, notice, cx.out),
         }

@@ -399,6 +399,11 @@ impl Node for FileBacked {
                     },
                 }
             }
+            Signal::CleaningBegan | Signal::CleaningEnded => {
+                let begun = notice.signal == Signal::CleaningBegan;
+                self.kernel.cache.note_cleaning(begun);
+                notice.signal
+            }
             other => other,
         };
         if !matches!(

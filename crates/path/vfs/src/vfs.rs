@@ -357,11 +357,16 @@ impl Node for Vfs {
         self.advance(now, cx.out);
     }
 
-    /// Handles PULL. All other notices are ignored.
+    /// Handles PULL, and the begin and the end of cleaning. All other notices are ignored.
     fn noticed(&mut self, now: Time, _: Port, notice: Notice, cx: &mut NodeContext<'_>) {
-        if let Signal::Pull { extent, sectors } = notice.signal {
-            self.kernel.pull(now, extent, sectors);
-            self.advance(now, cx.out);
+        match notice.signal {
+            Signal::Pull { extent, sectors } => {
+                self.kernel.pull(now, extent, sectors);
+                self.advance(now, cx.out);
+            }
+            Signal::CleaningBegan => self.kernel.cache.note_cleaning(true),
+            Signal::CleaningEnded => self.kernel.cache.note_cleaning(false),
+            _ => {}
         }
     }
 

@@ -62,6 +62,8 @@ impl Decisions {
             Signal::Rebuilt { member, done, .. } => [8, u64::from(member), done.0],
             Signal::Ask(extent) => [9, extent.start.0, extent.sectors.0],
             Signal::Shifted(gear) => [10, gear as u64, 0],
+            Signal::CleaningBegan => [11, 0, 0],
+            Signal::CleaningEnded => [12, 0, 0],
         };
         words.into_iter().for_each(|word| self.mix(word));
     }

@@ -95,10 +95,20 @@ impl ShingledDrive {
     /// Time at which idle time is used for cleaning. [`Time::NEVER`] if nothing is to be cleaned.
     pub(super) fn cleaning_due(&self) -> Time {
         let rests = self.cleaning.is_none() && self.moving.is_none() && self.writing.is_none();
-        let idle = self.is_idle() && rests;
-        if !idle || self.map.extents() == 0 || self.map.used() <= self.shingles.clean_above {
+        if !(self.is_idle() && rests && self.has_work()) {
             return Time::NEVER;
         }
         self.idle_from() + self.shingles.idle
+    }
+
+    /// True if idle time would be used for cleaning.
+    fn has_work(&self) -> bool {
+        self.map.extents() > 0 && self.map.used() > self.shingles.clean_above
+    }
+
+    /// True if nothing is being cleaned, and neither idle time nor a waiting write begins cleaning.
+    pub(super) fn is_clean(&self) -> bool {
+        let rests = self.cleaning.is_none() && self.moving.is_none() && self.starved.is_none();
+        rests && !self.has_work()
     }
 }

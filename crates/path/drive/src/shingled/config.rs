@@ -109,6 +109,13 @@ pub(crate) struct Shingles {
     pub(super) bus_each: Duration,
 }
 
+impl Shingles {
+    /// Returns the idle time after which bands are cleaned. `None` if only a full cache is cleaned.
+    pub(crate) fn cleans_after(&self) -> Option<Duration> {
+        (self.clean_above < u64::MAX).then_some(self.idle)
+    }
+}
+
 impl ShingledConfig {
     /// Checks the keys for a drive.
     ///

@@ -8,8 +8,8 @@ use crate::drive::Drive;
 use crate::statistics::DriveCounters;
 use fullstroke_contract::{
     Breakdown, Completion, Counters, Effect, Effects, Extent, Gauge, LayerReadings,
-    MemberStatistics, Node, NodeContext, Operation, Port, Request, RequestId, RequestStatus, Slots,
-    Wake,
+    MemberStatistics, Node, NodeContext, Operation, Port, Request, RequestId, RequestStatus,
+    Signal, Slots, Wake,
 };
 use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
 use std::collections::VecDeque;
@@ -17,7 +17,8 @@ use std::collections::VecDeque;
 /// A drive with shingled tracks.
 ///
 /// - **Events in**: `submit`, `wake`.
-/// - **Effects out**: `complete`, and the notices of the drive inside.
+/// - **Effects out**: `complete`, notice of the begin and the end of cleaning, and the notices of
+///   the drive inside.
 ///
 /// The drive inside is a conventional drive of the same mechanics without a write buffer. Its
 /// requests are reads of places on the medium, writes to the cache, and the reads and writes of
@@ -54,6 +55,8 @@ pub(crate) struct ShingledDrive {
     pub(super) writes_go_on: u64,
     /// True if data were written to the cache since the last record.
     pub(super) unrecorded: bool,
+    /// Time since when the layers above know that cleaning runs.
+    told: Option<Time>,
     idle_since: Time,
     /// Time of the last event.
     clock: Time,
@@ -91,6 +94,8 @@ pub(super) struct ShingledCounts {
     pub(super) moves: u64,
     pub(super) moved_sectors: u64,
     pub(super) starved: Duration,
+    /// Time from the begin of cleaning until nothing was left to clean.
+    pub(super) cleaning: Duration,
 }
 
 impl ShingledDrive {
@@ -113,6 +118,7 @@ impl ShingledDrive {
             starved: None,
             writes_go_on: 0,
             unrecorded: false,
+            told: None,
             idle_since: Time::ZERO,
             clock: Time::ZERO,
             statistics: DriveCounters::default(),
@@ -148,6 +154,7 @@ impl ShingledDrive {
                 .map_or(Time::NEVER, |held| held.1.finished);
             let own = self.own_alarm();
             let next = inside.min(held).min(own);
+            self.tell(out);
             if next > now {
                 self.clock = self.clock.max(now);
                 return;
@@ -163,6 +170,23 @@ impl ShingledDrive {
             } else {
                 self.go_on(next);
             }
+        }
+    }
+
+    /// Tells the layers above that cleaning has begun, or that nothing is left to clean. A request
+    /// that interrupts cleaning does not end it.
+    fn tell(&mut self, out: &mut Effects) {
+        match self.told {
+            None if self.cleaning.is_some() => {
+                self.told = Some(self.clock);
+                out.signal(Signal::CleaningBegan);
+            }
+            Some(since) if self.is_clean() => {
+                self.told = None;
+                self.counts.cleaning += self.clock.since(since);
+                out.signal(Signal::CleaningEnded);
+            }
+            _ => {}
         }
     }
 
@@ -472,6 +496,9 @@ impl Node for ShingledDrive {
         let starved = self
             .starved
             .map_or(Duration::ZERO, |since| now.saturating_since(since));
+        let cleaning = self
+            .told
+            .map_or(Duration::ZERO, |since| now.saturating_since(since));
         let mb = |sectors: u64| (sectors * SECTOR_BYTES) as f64 / 1e6;
         let readings = [
             ("shingled_cleaned_bands", counts.bands as f64),
@@ -480,6 +507,10 @@ impl Node for ShingledDrive {
             ("shingled_band_mb", mb(counts.band_sectors)),
             ("shingled_moved_mb", mb(counts.moved_sectors)),
             ("shingled_stall_s", (counts.starved + starved).as_secs_f64()),
+            (
+                "shingled_cleaning_s",
+                (counts.cleaning + cleaning).as_secs_f64(),
+            ),
             (
                 "shingled_cache_share",
                 self.map.used() as f64 / self.shingles.cache as f64,

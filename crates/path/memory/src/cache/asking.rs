@@ -143,6 +143,18 @@ impl PageCache {
         wrote.pages
     }
 
+    /// Notes that a drive below has begun to clean bands, or that it has ended. While a drive
+    /// cleans, periodic write-back may wait longer. Other write-back does not.
+    pub fn note_cleaning(&mut self, begun: bool) {
+        self.cleaning = if begun {
+            self.cleaning + 1
+        } else {
+            // The signal of a drive that began before this cache was there has no counterpart.
+            self.cleaning.saturating_sub(1)
+        };
+        self.write_back.note_cleaning(self.cleaning > 0);
+    }
+
     /// Handles a PULL of any data: writes `pages` dirty pages, beginning with the object that has
     /// been dirty longest. Returns the number written.
     pub fn pull_any(&mut self, now: Time, pages: u64, out: &mut CacheOut) -> u64 {

@@ -45,6 +45,9 @@ pub(super) struct Config {
     /// Interval of the search for objects dirty for too long; default 5s. 0s: never.
     #[serde(default = "super::v2_6_17::dirty_writeback")]
     dirty_writeback: Duration,
+    /// Age in place of `dirty_expire` while a drive below tells that it cleans shingled bands; at
+    /// least `dirty_expire`. Default: `dirty_expire`, as in a host that does not hear the drive.
+    cleaning_expire: Option<Duration>,
 }
 
 // `mm/page-writeback.c`: dirty_background_ratio, vm_dirty_ratio.
@@ -121,6 +124,10 @@ struct WritebackRates {
 
 struct CurrentWriteBack {
     expire: Duration,
+    /// The same while a drive cleans.
+    cleaning_expire: Duration,
+    /// True while a drive cleans.
+    cleaning: bool,
     writeback: Duration,
     background_limit: u64,
     dirty_limit: u64,
@@ -143,8 +150,18 @@ pub(super) fn build(keys: &Keys, limit: u64) -> Result<Box<dyn WriteBack>, Confi
     let dirty_limit = dirty * limit / 100;
     let background_limit = background * limit / 100;
     let rate = FIRST_RATE;
+    let cleaning_expire = config.cleaning_expire.unwrap_or(config.dirty_expire);
+    if cleaning_expire < config.dirty_expire {
+        let message = format!(
+            "found {cleaning_expire}; expected at least `dirty_expire`, {}",
+            config.dirty_expire
+        );
+        return Err(ConfigError::new("cleaning_expire", message));
+    }
     Ok(Box::new(CurrentWriteBack {
         expire: config.dirty_expire,
+        cleaning_expire,
+        cleaning: false,
         writeback: config.dirty_writeback,
         // domain_dirty_limits.
         background_limit: if background_limit >= dirty_limit {
@@ -377,7 +394,12 @@ impl CurrentWriteBack {
             return None;
         }
         self.next_periodic = parts.now + self.writeback;
-        let expired = parts.now.as_nanos().checked_sub(self.expire.as_nanos())?;
+        let expire = if self.cleaning {
+            self.cleaning_expire
+        } else {
+            self.expire
+        };
+        let expired = parts.now.as_nanos().checked_sub(expire.as_nanos())?;
         // The kernel limits this work to `get_nr_dirty_pages`, which adds the number of inodes in
         // use to the dirty pages. A host has more inodes than pages become dirty during the work.
         // So the work ends when no object is old enough.
@@ -607,6 +629,10 @@ impl WriteBack for CurrentWriteBack {
         // fsync leaves I_DIRTY_PAGES set (ext4, XFS, block devices). __writeback_single_inode
         // clears it later.
         false
+    }
+
+    fn note_cleaning(&mut self, runs: bool) {
+        self.cleaning = runs;
     }
 
     fn note_shortage(&mut self, parts: &mut CacheParts<'_>) -> bool {

@@ -120,6 +120,7 @@ fn a_request_that_is_not_alone_is_left_alone() {
             inside,
             arm,
             standing: 0,
+            cleaning: 0,
         }
     };
     assert!(!free.arrived(seen(2, 0), &request) && !free.arrived(seen(1, 1), &request));

@@ -45,6 +45,7 @@ impl ScrubTrial {
             inside: self.inside.len() as u32,
             arm: Gauge::default(),
             standing: self.standing,
+            cleaning: 0,
         }
     }
 

@@ -470,6 +470,7 @@ fn it_sends_no_signals() {
         inside: 0,
         arm: Gauge::default(),
         standing: 0,
+        cleaning: 0,
     };
     verify.look(seen, &mut |signal: Signal| panic!("{signal:?}"));
 }

@@ -46,6 +46,7 @@ impl TrackPushTrial {
                 inside: 1,
                 arm: Gauge::default(),
                 standing: 0,
+                cleaning: 0,
             },
             &request,
         );
@@ -66,6 +67,7 @@ impl TrackPushTrial {
                     inside: 1,
                     arm: Gauge::default(),
                     standing: 0,
+                    cleaning: 0,
                 },
                 &mut |signal| match signal {
                     Signal::Push(track) => offered.push(track.start.0 / 80),

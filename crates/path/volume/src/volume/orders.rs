@@ -80,7 +80,9 @@ impl Volume {
             | Signal::Pull { .. }
             | Signal::Ask(_)
             | Signal::SpunDown
-            | Signal::SpunUp => {
+            | Signal::SpunUp
+            | Signal::CleaningBegan
+            | Signal::CleaningEnded => {
                 self.pass_on(from, notice, out);
             }
         }
