@@ -51,12 +51,18 @@ release: toolchain ## One static program (musl), completions, manual pages and l
 clients: ## Install the programs that tests use as clients, if this host allows it
 	@tools/clients.sh
 
+# Tests of servers and of files wait much of their time, and tests of simulations compute. The tests in the sources
+# (and then those in the documentation) run beside the tests of the folders `tests`, so that a processor seldom rests.
 test: ## Format, lints, docs, all tests
 	@$(MAKE) --no-print-directory --jobs=2 clients checks
 	@mkdir -p target
 	@set -o pipefail; export PROPTEST_RNG_SEED=$(PROPTEST_RNG_SEED) RUST_TEST_THREADS=$(RUST_TEST_THREADS); status=0; \
-	$(CARGO) test --workspace --tests --no-fail-fast -- --show-output 2>&1 | tee target/tests.log || status=1; \
-	$(CARGO) test --workspace --doc --no-fail-fast 2>&1 | tee -a target/tests.log || status=1; \
+	trap 'trap - TERM; kill 0' INT TERM; \
+	$(CARGO) test --workspace --tests --no-run || exit 1; \
+	{ sources=0; $(CARGO) test --workspace --lib --bins --no-fail-fast -- --show-output || sources=1; \
+		$(CARGO) test --workspace --doc --no-fail-fast || sources=1; exit $$sources; } >target/source-tests.log 2>&1 & \
+	$(CARGO) test --workspace --test '*' --no-fail-fast -- --show-output 2>&1 | tee target/tests.log || status=1; \
+	wait $$! || status=1; tee -a target/tests.log <target/source-tests.log; \
 	sed -nE 's/^skipped: /  /Ip' target/tests.log | sort | uniq -c | awk 'NR == 1 { print "skipped in tests, and why:" } { print }'; \
 	awk '/^failures:$$/ { told = 1; lines = 0 } /^test result:/ { told = 0 } told && lines++ < 60' target/tests.log; \
 	awk '/^test result:/ { passed += $$4; failed += $$6; skipped += $$8 } \
