@@ -11,9 +11,10 @@ impl Aligned {
     pub fn of(&mut self, length: usize) -> &mut [u8] {
         let alignment = ALIGNMENT_BYTES as usize;
         // The storage of a `Vec<u8>` may begin anywhere. One alignment more makes room for an
-        // aligned beginning.
+        // aligned beginning. A longer buffer is a new one: the allocator has zeroed memory, and
+        // the old content need not be copied.
         if self.0.len() < length + alignment {
-            self.0.resize(length + alignment, 0);
+            self.0 = vec![0; length + alignment];
         }
         let start = self.0.as_ptr().align_offset(alignment);
         &mut self.0[start..start + length]

@@ -60,7 +60,7 @@ impl<M: Member> MemberArray<M> {
         let bytes = self.plan.scratch().bytes().0 as usize;
         // The buffer only grows, so that a steady load allocates nothing.
         if self.scratch.len() < bytes {
-            self.scratch.resize(bytes, 0);
+            self.scratch = vec![0; bytes];
         }
     }
 

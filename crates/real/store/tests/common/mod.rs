@@ -218,7 +218,7 @@ pub fn pattern(lbn: u64, sectors: u64, version: u64) -> Vec<u8> {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            bytes.extend(state.to_le_bytes());
+            bytes.extend_from_slice(&state.to_le_bytes());
         }
     }
     bytes
