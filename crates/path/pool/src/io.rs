@@ -433,15 +433,18 @@ impl PoolIo {
         self.async_writes = async_writes;
         let mut early = std::mem::take(&mut self.early);
         for (member, sent) in early.drain(..) {
-            let request = self.request(&sent);
-            out.issue(member, request);
+            out.issue(member, self.request(&sent));
         }
         self.early = early;
         for member in 0..self.leaves.len() {
-            while let Some(sent) = self.leaves[member].next(async_writes) {
-                let request = self.request(&sent);
-                out.issue(member, request);
-            }
+            self.send(member, out);
+        }
+    }
+
+    /// Issues everything that the queue of one drive lets go.
+    pub(crate) fn send(&mut self, member: usize, out: &mut Effects) {
+        while let Some(sent) = self.leaves[member].next(self.async_writes) {
+            out.issue(member, self.request(&sent));
         }
     }
 

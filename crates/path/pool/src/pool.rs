@@ -324,18 +324,13 @@ impl Pool {
         self.feed_caches(now);
         // Drives get their I/O last, because the dirty data after all steps determine the limit of
         // writes.
-        self.pump(out);
+        let most = self.settings.memory.dirty_data_max.0;
+        self.io.pump(async_writes(self.txg.dirty, most), out);
     }
 
     /// Returns the time at which a group is due to be written.
     pub(crate) fn due(&self) -> Option<Time> {
         self.txg.due(self.resilver.scan())
-    }
-
-    /// Sends the drives the I/Os that their queues let go.
-    fn pump(&mut self, out: &mut Effects) {
-        let most = self.settings.memory.dirty_data_max.0;
-        self.io.pump(async_writes(self.txg.dirty, most), out);
     }
 
     fn block_ended(&mut self, now: Time, block: &Block, out: &mut Effects) {

@@ -76,8 +76,9 @@ impl Node for Pool {
     ) {
         self.io.completed(from.index(), &completion);
         // `vdev_queue_io_done` sends the next I/O of the drive before the blocks that this end frees
-        // get their places, so that a write does not wait for those to join.
-        self.pump(cx.out);
+        // get their places, so that a write does not wait for those to join. The queues of the other
+        // drives, and the limit of writes, are as the last event left them.
+        self.io.send(from.index(), cx.out);
         self.settle(now, cx.out);
     }
 
