@@ -23,7 +23,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-mod flash;
+pub(crate) mod flash;
 mod tails;
 
 /// Recommend a layout for the given drives, load and wishes. The answer has reasons, the runner-up
@@ -481,6 +481,6 @@ fn rebuild_hours(outcome: &ArrayOutcome) -> String {
 }
 
 /// Returns the sign for a missing value.
-fn dash() -> String {
+pub(crate) fn dash() -> String {
     "-".to_owned()
 }

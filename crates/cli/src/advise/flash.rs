@@ -1,8 +1,14 @@
 //! The table of flash devices beside the disks: caches, special vdevs and logs.
 
 use super::dash;
-use fullstroke_advise::Finalist;
+use fullstroke_advise::{Finalist, FlashOutcome};
 use fullstroke_measure::{number, table as empty_table};
+
+/// Returns the wear of a year as a percentage, or a dash.
+pub(crate) fn worn_a_year(flash: &FlashOutcome) -> String {
+    let percent = |share| format!("{} %", number(100.0 * share));
+    flash.wear_share_a_year.map_or_else(dash, percent)
+}
 
 /// Returns the table of the finalists with flash devices; `None` if there is none.
 pub(super) fn table(finalists: &[Finalist]) -> Option<String> {
@@ -28,9 +34,7 @@ pub(super) fn table(finalists: &[Finalist]) -> Option<String> {
             flash.price.map_or_else(dash, number),
             flash.mean_w.map_or_else(dash, number),
             number(flash.written_gb_a_day),
-            flash
-                .wear_share_a_year
-                .map_or_else(dash, |share| format!("{} %", number(100.0 * share))),
+            worn_a_year(flash),
             flash.dirty_mb.map_or_else(dash, number),
         ]);
     }

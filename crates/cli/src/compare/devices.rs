@@ -1,5 +1,7 @@
 //! The table of the devices of each stack: price, wear and power of flash devices and disks.
 
+use crate::advise::dash;
+use crate::advise::flash::worn_a_year;
 use clap::Args;
 use fullstroke_advise::FlashOutcome;
 use fullstroke_lab::{Recipe, RunResult};
@@ -93,7 +95,6 @@ pub(super) fn table(devices: &[StackDevices]) -> String {
         "worn a year",
         "only there, MB",
     ];
-    let dash = || "-".to_owned();
     let mut table = empty_table(header, &[0]);
     for one in devices {
         let flash = one.flash.as_ref();
@@ -105,9 +106,7 @@ pub(super) fn table(devices: &[StackDevices]) -> String {
             of(one.price),
             of(flash.and_then(|flash| flash.mean_w)),
             of(flash.map(|flash| flash.written_gb_a_day)),
-            flash
-                .and_then(|flash| flash.wear_share_a_year)
-                .map_or_else(dash, |share| format!("{} %", number(100.0 * share))),
+            flash.map_or_else(dash, worn_a_year),
             of(flash.and_then(|flash| flash.dirty_mb)),
         ]);
     }
