@@ -83,7 +83,7 @@ pub trait WriteBack: Send {
         true
     }
 
-    /// Notes that drives below clean bands, or that none does any more.
+    /// Notes whether a drive below cleans bands.
     fn note_cleaning(&mut self, _runs: bool) {}
 
     /// Notes a shortage of memory: the search for clean pages has found dirty ones. Returns true if

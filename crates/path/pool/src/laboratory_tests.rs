@@ -30,7 +30,7 @@ struct Sums {
     read_kib: u64,
     writes: u64,
     written_kib: u64,
-    /// Groups that were written.
+    /// Number of transaction groups written.
     groups: u64,
 }
 

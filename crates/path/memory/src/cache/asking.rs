@@ -143,8 +143,8 @@ impl PageCache {
         wrote.pages
     }
 
-    /// Notes that a drive below has begun to clean bands, or that it has ended. While a drive
-    /// cleans, periodic write-back may wait longer. Other write-back does not.
+    /// Notes the begin or the end of cleaning in a drive below. While a drive cleans, periodic
+    /// write-back may wait longer. Other write-back does not.
     pub fn note_cleaning(&mut self, begun: bool) {
         self.cleaning = if begun {
             self.cleaning + 1
