@@ -15,6 +15,9 @@ A scenario consists of lines:
   started                the member I/O of the creation of the array
   cold                   empties the stripe cache to 17 stripes
   fail N                 takes member N out
+  add N                  takes member N out and adds it as a new one; md rebuilds it, and the sums of loads have
+                         rebuilt_kib: what is written to it in the first half of a member
+  set FILE VALUE         writes a file of /sys/block/md0/md
   r OFFSET BYTES         a read; w is a write, s a write with O_DSYNC
   load KIND ORDER BYTES DEPTH COUNT OFFSET SPAN SEED
                          requests through libaio: kind r, w, m (both) or s (writes with
@@ -174,7 +177,7 @@ def archive_of(root, modules, scenario, arguments, at):
     names = [f"vd{chr(ord('a') + member)}" if arguments.drive else f"nullb{member}" for member in range(arguments.members)]
     null_blk = "" if arguments.drive else null_blk
     (root / "settings").write_text(f"NULL_BLK='{null_blk}'\nNAMES='{' '.join(names)}'\nELEVATOR={arguments.elevator}\n"
-                                   f"ROTATIONAL={arguments.rotational}\nMODE={'all' if arguments.metadata else 'single'}\nRECORDS={int(arguments.metadata)}\n"
+                                   f"ROTATIONAL={arguments.rotational}\nHALF={arguments.gib << 20}\nREBUILT=\nMODE={'all' if arguments.metadata else 'single'}\nRECORDS={int(arguments.metadata)}\n"
                                    f"ORIGIN_MIB={arguments.gib * 1024}\nORIGIN_US={arguments.latency_us}\nFLASH_US={arguments.flash_us}\nBLOCK=512\n")
     (root / "scenario").write_text(scenario)
     shutil.copy(HERE / ("pools.sh" if arguments.zfs else "caches.sh" if arguments.cache else "init.sh"), root / "init")

@@ -36,6 +36,7 @@ member() { set -- $1 $NAMES; shift $(($1 + 1)); echo /dev/$1; }
 # array LEVEL MEMBERS [chunk=KIB] [layout=NAME] [missing=N] [bitmap=internal|none] [stripes=N]
 start_array() {
 	stop_array
+	REBUILT=""
 	level=$1 members=$2; shift 2
 	options="" bitmap=--bitmap=none stripes=""
 	[ $level = raid0 ] && bitmap=""
@@ -54,15 +55,19 @@ start_array() {
 	quietly mdadm --create /dev/md0 --run --force --assume-clean --homehost=any $bitmap \
 		--level=$level --raid-devices=$members $options $devices
 	[ -n "$stripes" ] && echo $stripes > /sys/block/md0/md/stripe_cache_size
-	: > /run/offsets
-	for member in /sys/block/md0/md/dev-*; do
-		echo "$(cat ${member%/md/dev-*}/md/$(basename $member)/block/dev | cut -d: -f2) $(cat $member/slot) $(cat $member/offset)" >> /run/offsets
-	done
+	note_members
 	usleep 300000
 	# The first opening makes the kernel look for partitions.
 	: < /dev/md0
 	usleep 300000
 	echo 0 > $T/tracing_on
+}
+# The place and the beginning of the data of each member.
+note_members() {
+	: > /run/offsets
+	for member in /sys/block/md0/md/dev-*; do
+		echo "$(cat ${member%/md/dev-*}/md/$(basename $member)/block/dev | cut -d: -f2) $(cat $member/slot) $(cat $member/offset)" >> /run/offsets
+	done
 }
 cold() {
 	size=$(cat /sys/block/md0/md/stripe_cache_size)
@@ -72,7 +77,7 @@ cold() {
 }
 # Member I/O between the marks, or as sums. The superblock lies before the data, and is left out.
 member_io() {
-	awk -v mode=$1 -v records=$RECORDS '
+	awk -v mode=$1 -v records=$RECORDS -v rebuilt="$REBUILT" -v half=$HALF '
 	BEGIN { while ((getline line < "/run/offsets") > 0) { split(line, f, " "); slot[f[1]] = f[2]; data[f[1]] = f[3] } }
 	function number(kib) { return kib == int(kib) ? sprintf("%d", kib) : sprintf("%.1f", kib) }
 	function time_of() { for (i = 1; i <= NF; i++) if ($i ~ /^[0-9]+\.[0-9]+:$/) return substr($i, 1, length($i) - 1) + 0 }
@@ -86,6 +91,7 @@ member_io() {
 		if (!(d in slot) || begin == "") next
 		if (sector < data[d]) { early[kind]++; early_kib[kind] += sectors / 2; if (mode == "all") printf " %s%s@-%sK+%sK", kind, slot[d], number((data[d] - sector) / 2), number(sectors / 2); next }
 		if (mode == "single" || mode == "all") printf " %s%s@%sK+%sK", kind, slot[d], number((sector - data[d]) / 2), number(sectors / 2)
+		if (slot[d] == rebuilt && kind == "W" && sector - data[d] < half) rebuilt_kib += sectors / 2
 		n[kind]++; kib[kind] += sectors / 2; each[slot[d] kind] += 1; bytes[slot[d] kind] += sectors / 2
 	}
 	END {
@@ -96,6 +102,7 @@ member_io() {
 			printf " records=%d records_kib=%s since_ms=%d", early["W"], number(early_kib["W"]), (begin - last) * 1000
 			printf "%f\n", end > "/run/end.new"
 		}
+		if (rebuilt != "") printf " rebuilt_kib=%d", rebuilt_kib
 		printf " members="
 		for (m = 0; m < 32; m++) if ((m "R") in each || (m "W") in each) printf "%s%d:%d/%d+%d/%d", (m ? "," : ""), m, each[m "R"], bytes[m "R"], each[m "W"], bytes[m "W"]
 		printf "\n"
@@ -118,6 +125,14 @@ while read -r line; do
 		usleep $(($2 * 1000)); echo END > $T/trace_marker; echo 0 > $T/tracing_on
 		echo "out: $line ->$(member_io $([ "$3" = sums ] && echo sums || echo $MODE))" ;;
 	fail) quietly mdadm /dev/md0 --fail $(member $2); usleep 300000; echo "out: $line" ;;
+	add)
+		quietly mdadm /dev/md0 --fail $(member $2); usleep 300000
+		quietly mdadm /dev/md0 --remove $(member $2); mdadm --zero-superblock $(member $2) > /dev/null 2>&1
+		quietly mdadm /dev/md0 --add $(member $2); sleep 3
+		note_members; REBUILT=$2
+		grep -q recovery /proc/mdstat || { echo "FAIL: $line"; cat /proc/mdstat; }
+		echo "out: $line" ;;
+	set) echo $3 > /sys/block/md0/md/$2 || echo "FAIL: $line"; echo "out: $line" ;;
 	r | w | s) run single $1 $2 $3; echo "out: $line ->$(member_io $MODE)" ;;
 	load) shift; run load "$@"; echo "out: $line ->$(member_io sums)" ;;
 	stream) shift; run stream "$@"; echo "out: $line ->$(member_io sums)" ;;

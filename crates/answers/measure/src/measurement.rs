@@ -264,7 +264,7 @@ impl Measurement {
                 hosts: host_reports(&counters.hosts),
             },
             array: ArrayReport {
-                rebuild: self.rebuilds.report(),
+                rebuild: self.rebuilds.report(outcome.end),
                 energy: EnergyReport::new(&members, both.requests),
                 members,
                 layers: layer_reports(&counters.layers),

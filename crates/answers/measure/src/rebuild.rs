@@ -4,6 +4,7 @@ use fullstroke_contract::{Notice, ZoneRate};
 use fullstroke_engine::{Rebuild, RebuildMark, Rebuilds};
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
 use serde::Serialize;
+use std::collections::VecDeque;
 
 /// A member whose rebuild begins with the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,42 +80,83 @@ impl RebuildWatch {
         }
     }
 
-    /// Returns the rebuild of the run; `None` without plans.
-    pub(crate) fn report(&self) -> Option<RebuildReport> {
-        RebuildReport::new(&self.plans, self.rebuilds.all(), &self.settling)
+    /// Returns the rebuild of the run that ended at `end`; `None` without plans.
+    pub(crate) fn report(&self, end: Time) -> Option<RebuildReport> {
+        RebuildReport::new(&self.plans, self.rebuilds.all(), &self.settling, end)
     }
 }
 
-/// A place in a rebuild.
+/// Number of notices that are kept. I/O in flight ends after the end of the run, and is no progress
+/// of the run.
+const RECENT: usize = 512;
+
+/// The part of a rebuild whose speed counts.
+///
+/// A rebuild moves in steps, and the steps of a rebuild that takes turns with requests come close
+/// together. From one notice to another, the time between two groups of steps would be missing. The
+/// part therefore begins and ends at times that do not depend on notices.
 #[derive(Clone, Debug, Default)]
 struct RebuildSettling {
     /// Time after which the speed counts. Before, caches and queues are as empty as at no place
     /// inside a rebuild.
     until: Time,
-    /// State of each member at the first notice after this time, in the order of the plans.
+    /// State of each member at this time, in the order of the plans; `None` before the first notice
+    /// after this time.
     marks: Vec<Option<RebuildMark>>,
+    /// State of each member after its latest notice.
+    latest: Vec<RebuildMark>,
+    /// The latest notices with their members, the oldest first.
+    recent: VecDeque<(usize, RebuildMark)>,
 }
 
 impl RebuildSettling {
     /// Notes the state of the members after a notice.
     fn note(&mut self, plans: &[RebuildPlan], seen: &[Rebuild]) {
-        self.marks.resize(plans.len(), None);
-        for (mark, plan) in self.marks.iter_mut().zip(plans) {
-            let latest = seen.iter().find(|rebuild| rebuild.path == plan.path);
-            let latest = latest.map(|rebuild| rebuild.latest);
-            // The first notice after the settling time stays.
-            *mark = mark.or(latest.filter(|latest| latest.at >= self.until));
+        if self.latest.is_empty() {
+            let mark = |plan: &RebuildPlan| RebuildMark {
+                at: Time::ZERO,
+                done: plan.from,
+            };
+            self.latest = plans.iter().map(mark).collect();
+            self.marks = vec![None; plans.len()];
         }
+        for (index, plan) in plans.iter().enumerate() {
+            let Some(rebuild) = seen.iter().find(|rebuild| rebuild.path == plan.path) else {
+                continue;
+            };
+            let before = std::mem::replace(&mut self.latest[index], rebuild.latest);
+            if rebuild.latest == before {
+                continue;
+            }
+            if rebuild.latest.at > self.until && self.marks[index].is_none() {
+                self.marks[index] = Some(RebuildMark {
+                    at: self.until,
+                    done: before.done,
+                });
+            }
+            if self.recent.len() == RECENT {
+                self.recent.pop_front();
+            }
+            self.recent.push_back((index, rebuild.latest));
+        }
+    }
+
+    /// Returns the state of a member at `end`, as far as its notices are kept.
+    fn at(&self, index: usize, end: Time) -> Option<RebuildMark> {
+        let of_member = |&&(other, mark): &&(usize, RebuildMark)| other == index && mark.at <= end;
+        let found = self.recent.iter().rev().find(of_member)?;
+        Some(found.1)
     }
 }
 
 impl RebuildReport {
     /// Returns the report of the rebuild of the members in `plans`, as far as `seen`. The slowness
-    /// counts from the marks of `settling` on.
+    /// counts from the marks of `settling` on, up to the end of the run or of the rebuild.
     fn new(
         plans: &[RebuildPlan],
         seen: &[Rebuild],
         settling: &RebuildSettling,
+        end: Time,
     ) -> Option<RebuildReport> {
         if plans.is_empty() {
             return None;
@@ -138,7 +180,7 @@ impl RebuildReport {
         let elapsed_s = latest.since(Time::ZERO).as_secs_f64();
         let slowness = elapsed_s / done_ideal_s;
         let share = done_sectors as f64 / all_sectors.max(1) as f64;
-        let settled = settled_slowness(plans, seen, settling);
+        let settled = settled_slowness(plans, settling, end);
         Some(RebuildReport {
             members: plans.iter().map(RebuildPlan::name).collect(),
             share,
@@ -158,20 +200,16 @@ impl RebuildReport {
     }
 }
 
-/// Returns the slowness of the rebuild since the marks of `settling`; `None` if a member has no
-/// mark, or has not moved since.
-fn settled_slowness(
-    plans: &[RebuildPlan],
-    seen: &[Rebuild],
-    settling: &RebuildSettling,
-) -> Option<f64> {
+/// Returns the slowness of the rebuild since the marks of `settling`, up to `end`; `None` if a member
+/// has no mark, or has not moved since.
+fn settled_slowness(plans: &[RebuildPlan], settling: &RebuildSettling, end: Time) -> Option<f64> {
     let (mut began, mut ended, mut ideal_s) = (Time::NEVER, Time::ZERO, 0.0);
-    for (plan, mark) in plans.iter().zip(&settling.marks) {
-        let rebuild = seen.iter().find(|rebuild| rebuild.path == plan.path)?;
-        let from = (*mark)?;
+    for (index, plan) in plans.iter().enumerate() {
+        let from = settling.marks.get(index).copied().flatten()?;
+        let to = settling.at(index, end)?;
         began = began.min(from.at);
-        ended = ended.max(rebuild.latest.at);
-        ideal_s += plan.ideal_s(from.done.0, rebuild.latest.done.0);
+        ended = ended.max(if to.done >= plan.used { to.at } else { end });
+        ideal_s += plan.ideal_s(from.done.0, to.done.0);
     }
     let elapsed_s = ended.saturating_since(began).as_secs_f64();
     (ideal_s > 0.0 && elapsed_s > 0.0).then(|| elapsed_s / ideal_s)
@@ -256,8 +294,13 @@ mod tests {
     fn what_is_left_is_as_slow_beside_its_zones_as_what_was_filled() {
         // 512 MB were rebuilt at half the speed of their zone, which is 200 MB/s.
         let seen = seen(1_000_000, 5);
-        let report =
-            RebuildReport::new(&[plan(2, None)], seen.all(), &RebuildSettling::default()).unwrap();
+        let report = RebuildReport::new(
+            &[plan(2, None)],
+            seen.all(),
+            &RebuildSettling::default(),
+            Time::NEVER,
+        )
+        .unwrap();
         assert_eq!((report.share, report.estimated), (0.5, true));
         assert!((report.mb_per_s - 102.4).abs() < 1e-9);
         // 2.56 s at full speed took 5 s, and 5.12 s at full speed are left.
@@ -266,6 +309,7 @@ mod tests {
             &[plan(2, None), plan(3, None)],
             seen.all(),
             &RebuildSettling::default(),
+            Time::NEVER,
         )
         .unwrap();
         assert!(
@@ -280,6 +324,7 @@ mod tests {
             &[plan(2, None)],
             seen(8192, 0).all(),
             &RebuildSettling::default(),
+            Time::NEVER,
         )
         .unwrap();
         assert_eq!((report.mb_per_s, report.share), (0.0, 0.0), "{report:?}");
@@ -292,6 +337,7 @@ mod tests {
             &[plan(2, most)],
             seen(1_000_000, 6).all(),
             &RebuildSettling::default(),
+            Time::NEVER,
         )
         .unwrap();
         assert!((report.hours * 3600.0 - 12.0).abs() < 1e-6, "{report:?}");
@@ -303,6 +349,7 @@ mod tests {
             &[plan(2, None)],
             seen(2_000_000, 36).all(),
             &RebuildSettling::default(),
+            Time::NEVER,
         )
         .unwrap();
         assert_eq!(
@@ -310,7 +357,7 @@ mod tests {
             (false, 0.01, 1.0)
         );
         assert_eq!(
-            RebuildReport::new(&[], &[], &RebuildSettling::default()),
+            RebuildReport::new(&[], &[], &RebuildSettling::default(), Time::NEVER),
             None
         );
     }

@@ -9,6 +9,7 @@ use fullstroke_contract::{
     ConfigError, Extent, Gear, LayersBelow, MemberState, Operation, Request, RequestStatus,
 };
 use fullstroke_units::{Lbn, Sectors};
+use std::ops::Range;
 
 /// Builds a layout from its keys in a stack file and the capacities of its members, in order. An
 /// error names the key to change; the key is `members` if the members do not suit the layout.
@@ -351,7 +352,39 @@ pub trait Layout: Send {
         plan.clear();
         longest(self, members)
     }
+
+    /// True if requests and a rebuild take turns, as in RAID 10 of md.
+    fn takes_turns(&self) -> bool {
+        false
+    }
+
+    /// As [`plan_rebuild`](Layout::plan_rebuild), but the filled part may begin and end within a
+    /// chunk, at whole pages of 4 KiB. Only for an array like md, whose writes ask for each page if
+    /// a member has the page. The plan has no bytes.
+    fn plan_rebuild_of_pages(
+        &mut self,
+        members: &[usize],
+        from: Sectors,
+        most: Sectors,
+        plan: &mut Plan,
+    ) -> Sectors {
+        self.plan_rebuild(members, from, most, plan)
+    }
 }
+
+/// Returns the sectors of a chunk that a rebuild of pages fills from `from` on: up to `most`, at least
+/// a page, and at most up to the end of the chunk. Returns `None` if whole chunks are filled.
+pub(crate) fn part_of_chunk(from: Sectors, most: Sectors, chunk: u64) -> Option<Range<u64>> {
+    let offset = from.0 % chunk;
+    if offset == 0 && most.0 >= chunk {
+        return None;
+    }
+    let pages = (most.0 / PAGE).max(1) * PAGE;
+    Some(offset..chunk.min(offset + pages))
+}
+
+/// Sectors of a page of md.
+const PAGE: u64 = 8;
 
 /// Returns the end of the rebuild of `members`: the used sectors of the longest member.
 pub(crate) fn longest<L: Layout + ?Sized>(layout: &L, members: &[usize]) -> Sectors {

@@ -27,7 +27,7 @@ pub use map::Rotation;
 pub(crate) use map::{Placement, RowMap, RowShape};
 
 use crate::geometry::{Geometry, Stripe};
-use crate::layout::{Layout, Location, Role, longest};
+use crate::layout::{Layout, Location, Role, longest, part_of_chunk};
 use crate::md::{MdKeys, Setup as MdSetup};
 use crate::members::{at_least, capacity_of, chunk_sectors, common_rows};
 use crate::plan::{Detail, OpenIos, Plan, PlanWriter};
@@ -38,6 +38,7 @@ use fullstroke_contract::{
 use fullstroke_units::{Bytes, Lbn, Sectors};
 use map::ChunkContent;
 use rows::{RowPlanner, RowRequest, Term};
+use std::ops::Range;
 use stripe_cache::StripeCache;
 
 /// The keys of a parity layout.
@@ -267,17 +268,45 @@ impl Layout for ParityLayout {
         most: Sectors,
         plan: &mut Plan,
     ) -> Sectors {
-        plan.clear();
         let rows = self.rows.refillable(from, most);
+        let chunk = 0..self.rows.map.chunk;
+        self.plan_refill(members, rows, chunk, plan)
+    }
+
+    fn plan_rebuild_of_pages(
+        &mut self,
+        members: &[usize],
+        from: Sectors,
+        most: Sectors,
+        plan: &mut Plan,
+    ) -> Sectors {
+        let Some(part) = part_of_chunk(from, most, self.rows.map.chunk) else {
+            return self.plan_rebuild(members, from, most, plan);
+        };
+        let rows = self.rows.refillable(from, Sectors::ZERO);
+        self.plan_refill(members, rows, part, plan)
+    }
+}
+impl ParityLayout {
+    /// Plans the rebuild of a part of each chunk of some rows. Returns the end of the filled part.
+    fn plan_refill(
+        &mut self,
+        members: &[usize],
+        rows: Range<u64>,
+        part: Range<u64>,
+        plan: &mut Plan,
+    ) -> Sectors {
+        plan.clear();
         if rows.is_empty() {
             return longest(self, members);
         }
-        let end = rows.end * self.rows.map.chunk;
+        let end = (rows.end - 1) * self.rows.map.chunk + part.end;
         // A rebuild reads every source from the members, also sectors that the stripe cache holds.
         let cache = self.rows.cache.take();
         self.rows.refill(
             members,
             rows,
+            part,
             &mut self.terms,
             &mut PlanWriter::new(plan, &mut self.open),
         );

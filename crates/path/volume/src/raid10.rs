@@ -17,7 +17,7 @@
 //! A member under rebuild gets all writes. Reads use only its filled part.
 
 use crate::geometry::{Geometry, Stripe};
-use crate::layout::{Layout, Location, Role, longest};
+use crate::layout::{Layout, Location, Role, longest, part_of_chunk};
 use crate::like::Like;
 use crate::md::check_chunk;
 use crate::members::{DEFAULT_CHUNK, at_least, capacity_of, chunk_sectors, common_rows};
@@ -29,6 +29,7 @@ use fullstroke_contract::{ConfigError, Extent, LayersBelow, Operation, Request, 
 use fullstroke_units::{Bytes, Lbn, Sectors};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Keys of `raid10`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -313,16 +314,18 @@ fn check_copy_left(map: &CopyMap, states: &MemberStates) -> Result<(), ConfigErr
     Err(ConfigError::new("failed", message))
 }
 
-/// Returns the source for `row` of `member`: the chunk, and the place of another readable copy.
+/// Returns the source for `row` of `member`: the chunk, and the place of another copy that can be
+/// read up to `end` of the chunk.
 fn source(
     map: &CopyMap,
     states: &MemberStates,
     member: usize,
     row: u64,
+    end: u64,
 ) -> Option<(u64, (usize, Extent))> {
     let (chunk, _) = map.held(member, row)?;
     let is_there = |&(other, extent): &(usize, Extent)| {
-        other != member && extent.end().0 <= states.readable(other)
+        other != member && extent.start.0 + end <= states.readable(other)
     };
     Some((chunk, map.copies(chunk).find(is_there)?))
 }
@@ -446,19 +449,54 @@ impl Layout for Raid10 {
         most: Sectors,
         plan: &mut Plan,
     ) -> Sectors {
+        let rows = (most.0 / self.map.chunk).max(1);
+        self.plan_refill(members, from, rows, 0..self.map.chunk, plan)
+    }
+
+    fn takes_turns(&self) -> bool {
+        self.like == Like::Md
+    }
+
+    fn plan_rebuild_of_pages(
+        &mut self,
+        members: &[usize],
+        from: Sectors,
+        most: Sectors,
+        plan: &mut Plan,
+    ) -> Sectors {
+        match part_of_chunk(from, most, self.map.chunk) {
+            None => self.plan_rebuild(members, from, most, plan),
+            Some(part) => self.plan_refill(members, from, 1, part, plan),
+        }
+    }
+}
+
+impl Raid10 {
+    /// Plans the rebuild of `part` of each chunk of `rows` rows from `from` on. Returns the end of the
+    /// filled part.
+    fn plan_refill(
+        &mut self,
+        members: &[usize],
+        from: Sectors,
+        rows: u64,
+        part: Range<u64>,
+        plan: &mut Plan,
+    ) -> Sectors {
         plan.clear();
         let (map, states) = (self.map, &self.states);
         let used = longest(self, members).0 / map.chunk;
         let first = from.0 / map.chunk;
+        let cut = |chunk: Extent| Extent::new(chunk.start.0 + part.start, part.end - part.start);
         let source = |member, row| {
-            let (chunk, from) = source(&map, states, member, row)?;
-            Some((map.extent(chunk), from, (member, map.extent(row))))
+            let (chunk, (other, extent)) = source(&map, states, member, row, part.end)?;
+            let to = (member, cut(map.extent(row)));
+            Some((cut(map.extent(chunk)), (other, cut(extent)), to))
         };
         let mut turn = map.typical_rows(first, used);
         if !turn.any(|row| members.iter().any(|&member| source(member, row).is_some())) {
             return Sectors(used * map.chunk);
         }
-        let end = used.min(first.saturating_add((most.0 / map.chunk).max(1)));
+        let end = used.min(first.saturating_add(rows));
         // Row by row, because the sources of one row lie next to each other.
         let runs = (first..end).flat_map(|row| {
             members
@@ -468,10 +506,11 @@ impl Layout for Raid10 {
         if runs.clone().next().is_some() {
             copy_runs(&mut PlanWriter::new(plan, &mut self.open), runs);
         }
+        let filled = (end - 1) * map.chunk + part.end;
         members
             .iter()
-            .for_each(|&member| self.states.fill(member, end * map.chunk));
-        Sectors(end * map.chunk)
+            .for_each(|&member| self.states.fill(member, filled));
+        Sectors(filled)
     }
 }
 

@@ -14,6 +14,8 @@ use fullstroke_units::{Bytes, Cylinder, Sectors, Time};
 use pressure::Pressure;
 use rebuild::{RebuildJob, Rebuilds};
 use shifts::Shifts;
+use std::ops::Range;
+use turns::Turns;
 
 mod beside;
 mod coordination;
@@ -22,6 +24,8 @@ mod orders;
 mod pressure;
 mod rebuild;
 mod shifts;
+mod turns;
+mod yielding;
 
 #[cfg(test)]
 mod rebuild_races;
@@ -77,6 +81,7 @@ mod tests;
 ///   units are read. With requests, and for a second after the last request, units are short. A
 ///   unit then begins after the end of the previous unit, unless the rebuild is slower than
 ///   [`RebuildSpeed::least`]. Requests of the class [`Idle`] do not slow the rebuild.
+/// - A rebuild of an array like md makes way by md's own rules (modules `yielding` and `turns`).
 /// - When a unit and all units before it have ended, the volume sends [`Signal::Rebuilt`]. A unit
 ///   fills nothing if its I/O is lost or if one of its sources has failed since. If a member has
 ///   failed meanwhile, this unit and all later units are planned again. Otherwise rebuilds stop
@@ -112,10 +117,14 @@ pub struct Volume {
     /// True if the data of every address is available.
     answering: bool,
     rebuilds: Rebuilds,
+    /// Number of I/Os of a rebuild in flight from which on the rebuild makes way, as in Linux 6.16.
+    sync_io_depth: Option<u32>,
     /// Members of the next unit; kept to reuse the allocated memory.
     filled: Vec<usize>,
     /// Requests with precedence over rebuilds.
     pressure: Pressure,
+    /// Turns of requests and rebuilds, if the layout takes turns.
+    turns: Option<Turns>,
     /// Members that have failed and have missed writes since.
     missed: Vec<u32>,
     /// True while a member comes back with its old bytes.
@@ -154,8 +163,10 @@ impl Volume {
             head: Cylinder(0),
             idle_since: Some(Time::ZERO),
             rebuilds: Rebuilds::default(),
+            sync_io_depth: None,
             filled: Vec::new(),
             pressure: Pressure::default(),
+            turns: None,
             missed: Vec::new(),
             returning: false,
             restores: 0,
@@ -187,6 +198,7 @@ impl Volume {
         speed: RebuildSpeed,
     ) -> Volume {
         self.rebuilds.speed = speed;
+        self.start_yielding(Time::ZERO);
         for &member in members {
             let member = member as usize;
             assert!(
@@ -221,11 +233,15 @@ impl Volume {
     /// amount in flight.
     #[must_use]
     pub fn with_sync_io_depth(mut self, depth: Option<u32>) -> Volume {
-        let sectors = match self.layout.md() {
-            Some(_) => 8,
-            None => 128,
-        };
-        self.rebuilds.yielding = depth.map(|depth| Sectors(sectors * u64::from(depth)));
+        self.sync_io_depth = depth;
+        self.start_yielding(Time::ZERO);
+        self
+    }
+
+    /// Returns the volume with units of this length without requests, for members of fixed latency.
+    #[cfg(test)]
+    pub(crate) fn with_long_units(mut self, sectors: Sectors) -> Volume {
+        self.rebuilds.sizes.long = sectors;
         self
     }
 
@@ -289,7 +305,8 @@ impl Volume {
                 return;
             }
         }
-        flight.issue_first_phase(slot, strand, out);
+        let ios = flight.issue_first_phase(slot, strand, out);
+        note_begun(&mut self.rebuilds, flight, ios);
     }
 
     /// Releases the strand's rows and issues the next strands on these rows.
@@ -300,7 +317,9 @@ impl Volume {
         self.locks.release(lock, &mut self.granted);
         for token in self.granted.drain(..) {
             let (slot, strand) = decode(token);
-            self.flights[slot].issue_first_phase(slot, strand, out);
+            let flight = &mut self.flights[slot];
+            let ios = flight.issue_first_phase(slot, strand, out);
+            note_begun(&mut self.rebuilds, flight, ios);
         }
     }
 
@@ -323,6 +342,44 @@ impl Volume {
         self.note_missed(request.operation);
         self.begin_strands(slot, out);
         true
+    }
+
+    /// Begins at `now` a request that arrived at `arrived`.
+    fn admit(
+        &mut self,
+        arrived: Time,
+        now: Time,
+        request: Request,
+        below: LayersBelow<'_>,
+        out: &mut Effects,
+    ) {
+        let slot = self.new_slot();
+        let flight = &mut self.flights[slot];
+        let status = self.layout.plan(&request, below, &mut flight.plan);
+        if flight.plan.ios().is_empty() {
+            self.free.push(slot as u32);
+            return out.complete(Completion::at_once(request.id, now, status));
+        }
+        self.counts.planned(request.operation, &flight.plan);
+        debug_assert_eq!(
+            flight
+                .plan
+                .strands()
+                .iter()
+                .map(|strand| strand.first_phase().len() + strand.second_phase().len())
+                .sum::<usize>(),
+            flight.plan.ios().len(),
+            "each I/O of a plan is of one strand: {request:?}"
+        );
+        flight.begin(arrived, request, self.restores, self.changes);
+        flight.settled = self.shifts.as_ref().map_or(0, |shifts| shifts.settled);
+        self.in_flight += 1;
+        if flight.delays_rebuild() {
+            self.pressure.request_came(now);
+        }
+        self.note_missed(request.operation);
+        self.see_queues(slot, below);
+        self.begin_strands(slot, out);
     }
 
     fn finish(&mut self, slot: usize, below: LayersBelow<'_>, out: &mut Effects) {
@@ -360,7 +417,8 @@ impl Volume {
                 out.complete(completion);
             }
             RequestPurpose::Rebuild => {
-                self.unit_ended(slot, completion.finished, completion.status, out)
+                self.unit_ended(slot, completion.finished, completion.status, out);
+                self.let_in(completion.finished, below, out);
             }
             RequestPurpose::Copy => self.copy_ended(completion.finished, completion.status),
             RequestPurpose::Platters => self.platters_ended(completion.finished, out),
@@ -371,38 +429,26 @@ impl Volume {
     }
 }
 
+/// Takes note of I/Os of a rebuild that begin.
+fn note_begun(rebuilds: &mut Rebuilds, flight: &PendingRequest, ios: Range<usize>) {
+    if flight.purpose == RequestPurpose::Rebuild
+        && let Some(yielding) = &mut rebuilds.yielding
+    {
+        for io in &flight.plan.ios()[ios] {
+            yielding.begun(io.member as usize, io.extent.sectors);
+        }
+    }
+}
+
 impl Node for Volume {
     fn submit(&mut self, now: Time, _: Port, request: Request, cx: &mut NodeContext<'_>) {
         let (below, out) = (cx.below, &mut *cx.out);
         self.head = below.gauge(self.first_alive).head;
         self.catch_up(now, out);
-        let slot = self.new_slot();
-        let flight = &mut self.flights[slot];
-        let status = self.layout.plan(&request, below, &mut flight.plan);
-        if flight.plan.ios().is_empty() {
-            self.free.push(slot as u32);
-            return out.complete(Completion::at_once(request.id, now, status));
+        if self.must_wait(&request) {
+            return self.keep_waiting(now, request);
         }
-        self.counts.planned(request.operation, &flight.plan);
-        debug_assert_eq!(
-            flight
-                .plan
-                .strands()
-                .iter()
-                .map(|strand| strand.first_phase().len() + strand.second_phase().len())
-                .sum::<usize>(),
-            flight.plan.ios().len(),
-            "each I/O of a plan is of one strand: {request:?}"
-        );
-        flight.begin(now, request, self.restores, self.changes);
-        flight.settled = self.shifts.as_ref().map_or(0, |shifts| shifts.settled);
-        self.in_flight += 1;
-        if flight.delays_rebuild() {
-            self.pressure.request_came(now);
-        }
-        self.note_missed(request.operation);
-        self.see_queues(slot, below);
-        self.begin_strands(slot, out);
+        self.admit(now, now, request, below, out);
     }
 
     fn completed(
@@ -437,6 +483,9 @@ impl Node for Volume {
         let member_io = &flight.plan.ios()[io];
         let strand = member_io.strand as usize;
         let (operation, end) = (member_io.operation, member_io.extent.end());
+        if let Some(yielding) = &mut self.rebuilds.yielding {
+            yielding.ended(member, member_io.extent.sectors);
+        }
         self.layout.io_ended(member, operation, end);
         // Writes of the second phase wait for the sectors to return under the head; their rotation
         // is counted.
@@ -450,8 +499,8 @@ impl Node for Volume {
                 .got_row(completion.submitted.since(flight.submitted));
         }
         if flight.record(strand, completion) {
-            if flight.issue_second_phase(slot, strand, out) {
-                return;
+            if let Some(ios) = flight.issue_second_phase(slot, strand, out) {
+                return note_begun(&mut self.rebuilds, flight, ios);
             }
             assert!(
                 flight.unfinished > 0,
@@ -475,6 +524,7 @@ impl Node for Volume {
     fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut NodeContext<'_>) {
         self.catch_up(now, cx.out);
         self.handle_member_notice(now, from, notice, cx.out);
+        self.let_in(now, cx.below, cx.out);
         self.catch_up(now, cx.out);
     }
 
@@ -493,6 +543,7 @@ impl Node for Volume {
         let (below, out) = (cx.below, &mut *cx.out);
         self.catch_up(now, out);
         self.carry_out(now, order, below, out)?;
+        self.let_in(now, below, out);
         self.catch_up(now, out);
         Ok(())
     }
@@ -520,7 +571,11 @@ impl Node for Volume {
 
     fn gauge(&self) -> Gauge {
         Gauge {
-            queue_length: self.in_flight,
+            queue_length: self.in_flight
+                + self
+                    .turns
+                    .as_ref()
+                    .map_or(0, |turns| turns.waiting() as u32),
             head: self.head,
             idle_since: self.idle_since,
             alive: self.answering,

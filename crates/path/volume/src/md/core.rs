@@ -293,11 +293,13 @@ impl Core {
         );
     }
 
-    /// Takes the completion of a member I/O.
-    pub(super) fn landed(&mut self, member: usize, completion: &Completion) {
+    /// Takes the completion of a member I/O. Returns the sectors of the I/O.
+    pub(super) fn landed(&mut self, member: usize, completion: &Completion) -> Sectors {
         self.due = true;
+        let mut sectors = Sectors::ZERO;
         match self.flying.take(completion.id.0 as u32) {
             Flying::Bypass { asked, extent } => {
+                sectors = extent.sectors;
                 self.asked[asked].note(completion);
                 if completion.status == RequestStatus::Done {
                     self.page_ended(asked, RequestStatus::Done);
@@ -314,10 +316,12 @@ impl Core {
                 while next != NONE {
                     let part = self.parts.take(next);
                     self.page_landed(part.stripe, member, operation, completion);
+                    sectors += Sectors(PAGE);
                     next = part.next;
                 }
             }
         }
+        sectors
     }
 
     /// Takes the completion of the I/O of one page (`raid5_end_read_request`,

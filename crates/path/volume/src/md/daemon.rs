@@ -21,6 +21,27 @@ impl Core {
         self.waiting.is_empty() && self.log.is_none() && lists.into_iter().all(has_no_stripe)
     }
 
+    /// Gives a rebuild `pages` stripes, of which `new` pages have just begun. Requests that wait take
+    /// stripes before the rebuild takes more.
+    pub(super) fn lend(&mut self, pages: u32, new: u32) {
+        // Pages that begin take the stripes that nobody has used for longest, and not those of the
+        // pages that ended.
+        self.stripes.take_back(pages.saturating_sub(new));
+        self.stripes.lend(pages);
+        self.add_waiting();
+    }
+
+    /// Returns the number of stripes that a rebuild may take. Without any, a rebuild that does not make
+    /// way waits like a request (`raid5_get_active_stripe`).
+    pub(super) fn room_of_rebuild(&mut self, makes_way: bool) -> u32 {
+        if !self.waiting.is_empty() {
+            return 0;
+        }
+        let room = self.stripes.room(self.blocked);
+        self.blocked |= room == 0 && !makes_way;
+        room
+    }
+
     /// Handles all stripes that can be handled, and issues the member I/O.
     pub(super) fn run(&mut self, event: &mut EventContext<'_>) {
         self.plug.start();

@@ -25,8 +25,13 @@
 //! | `bitmap.rs` | regions of the write-intent bitmap |
 //! | `core.rs` | tables of requests and of member I/O in flight |
 //!
+//! A rebuild is that of [`Volume`], and each of its pages in flight holds a stripe here
+//! (`raid5_sync_request`). Requests therefore wait for stripes while a rebuild has all of them.
+//!
 //! Departures from the kernel: the thread needs no processor time. The cache does not grow under
-//! pressure (`grow_one_stripe` in `raid5d`). Rebuilds are those of [`Volume`].
+//! pressure (`grow_one_stripe` in `raid5d`). A rebuild reads and writes runs of pages, and a request
+//! for a page that is being rebuilt does not wait for this page. While no requests come, a rebuild
+//! holds no stripes and has more than the cache in flight, because each unit costs events.
 
 mod batch;
 mod bitmap;
@@ -117,6 +122,8 @@ pub struct MdVolume {
     core: Core,
     /// True if no page cache is above, so that every write is waited for.
     direct: bool,
+    /// True if a rebuild may hold stripes.
+    lends: bool,
     /// Time of the next run of the thread.
     due: Option<Time>,
     /// Time of the event that woke the thread.
@@ -148,6 +155,7 @@ impl MdVolume {
             core: Core::new(setup, capacity, around.elevators),
             volume,
             direct: around.direct,
+            lends: false,
             due: None,
             woken: Time::ZERO,
             idle_since: Time::ZERO,
@@ -163,8 +171,27 @@ impl MdVolume {
             && request.extent.within(self.core.capacity)
     }
 
+    /// Shares the stripes between a rebuild and the requests: each page of a rebuild in flight holds
+    /// a stripe.
+    fn share(&mut self, now: Time, cx: &mut NodeContext<'_>) {
+        if !self.volume.is_rebuilding() && !self.lends {
+            return;
+        }
+        self.lends = self.volume.is_rebuilding();
+        loop {
+            let (pages, new) = self.volume.rebuild_pages();
+            self.core.lend(pages, new);
+            let room = self.core.room_of_rebuild(self.volume.makes_way());
+            self.volume.set_rebuild_room(now, room);
+            if !self.volume.go_on(now, cx.out) {
+                return;
+            }
+        }
+    }
+
     /// Completes the requests that have ended, and notes when the thread runs next.
     fn settle(&mut self, now: Time, cx: &mut NodeContext<'_>) {
+        self.share(now, cx);
         while let Some(asked) = self.core.ended.pop_front() {
             let asked = self.core.asked.take(asked);
             self.volume.note_foreign_end(now, &asked.request);
@@ -236,15 +263,18 @@ impl Node for MdVolume {
         cx: &mut NodeContext<'_>,
     ) {
         if !is_own(completion.id) {
-            return self.volume.completed(now, from, completion, cx);
+            self.volume.completed(now, from, completion, cx);
+            return self.settle(now, cx);
         }
-        self.core.landed(from.index(), &completion);
+        let sectors = self.core.landed(from.index(), &completion);
+        self.volume.note_foreign_io(from.index(), sectors);
         self.settle(now, cx);
     }
 
     fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         if self.volume.next_wake().at() <= now {
             self.volume.wake(now, cx);
+            self.settle(now, cx);
         }
         if self.due.is_some_and(|due| due <= now) {
             self.due = None;
@@ -276,7 +306,9 @@ impl Node for MdVolume {
         order: LayerOrder,
         cx: &mut NodeContext<'_>,
     ) -> Result<(), Refusal> {
-        self.volume.ordered(now, order, cx)
+        let answer = self.volume.ordered(now, order, cx);
+        self.settle(now, cx);
+        answer
     }
 
     fn next_wake(&self) -> Wake {

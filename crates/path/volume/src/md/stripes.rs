@@ -208,6 +208,10 @@ pub(super) struct Stripes {
     /// Number of stripes with work or with a holder.
     pub(super) active: u32,
     most: u32,
+    /// Stripes that a rebuild holds.
+    lent: Vec<u32>,
+    /// Part of the stripe that a rebuild took last.
+    next_lent: u8,
 }
 
 impl Stripes {
@@ -226,6 +230,8 @@ impl Stripes {
             used: [0; PARTS],
             active: 0,
             most,
+            lent: Vec::new(),
+            next_lent: 0,
         }
     }
 
@@ -354,6 +360,46 @@ impl Stripes {
         let at = self.first(ListName::Inactive(part))?;
         self.unlink(at);
         Some(at)
+    }
+
+    /// Takes stripes back from a rebuild until the rebuild holds at most `left`.
+    pub(super) fn take_back(&mut self, left: u32) {
+        while self.lent.len() as u32 > left {
+            let Some(at) = self.lent.pop() else { return };
+            self.stripe_mut(at).count = 0;
+            self.active -= 1;
+            self.append(at, ListName::Inactive(0));
+        }
+    }
+
+    /// Gives stripes to a rebuild until the rebuild holds `wanted`, or all stripes have work. The
+    /// least recently used stripes without work lose their contents.
+    pub(super) fn lend(&mut self, wanted: u32) {
+        // In turns, because a rebuild passes from page to page, and neighbours are in different
+        // parts.
+        let mut without = 0;
+        while (self.lent.len() as u32) < wanted && without < PARTS {
+            self.next_lent = (self.next_lent + 1) % PARTS as u8;
+            let Some(at) = self.free(self.next_lent) else {
+                without += 1;
+                continue;
+            };
+            without = 0;
+            self.place(at, u64::MAX);
+            self.leave_chain(at);
+            self.stripe_mut(at).count = 1;
+            self.active += 1;
+            self.lent.push(at);
+        }
+    }
+
+    /// Returns the number of stripes that a rebuild may take. If all stripes had work (`blocked`), the
+    /// rebuild waits until a quarter is free (`is_inactive_blocked`).
+    pub(super) fn room(&self, blocked: bool) -> u32 {
+        match blocked && self.active >= self.most * 3 / 4 {
+            true => 0,
+            false => self.most - self.active,
+        }
     }
 
     /// Gives a stripe a new number and forgets its contents (`init_stripe`).

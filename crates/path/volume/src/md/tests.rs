@@ -5,5 +5,6 @@ mod intent;
 mod laboratory;
 mod loads;
 mod ppl;
+mod rebuilds;
 mod single;
 mod storms;

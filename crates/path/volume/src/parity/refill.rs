@@ -26,17 +26,18 @@ impl RowPlanner {
         first..broken.unwrap_or(end)
     }
 
-    /// Fills `rows` of `members`. None of the rows may be broken. All sources are read first, each
-    /// chunk once, and then all chunks are written.
+    /// Fills `part` of each chunk of `rows` of `members`. None of the rows may be broken. All sources
+    /// are read first, each chunk once, and then all chunks are written.
     pub(crate) fn refill(
         &self,
         members: &[usize],
         rows: Range<u64>,
+        part: Range<u64>,
         terms: &mut Vec<Term>,
         writer: &mut PlanWriter<'_>,
     ) {
-        let chunk = self.map.chunk;
-        let of_each = (rows.end - rows.start) * chunk;
+        let sectors = part.end - part.start;
+        let of_each = (rows.end - rows.start) * sectors;
         let filling = writer.scratch(members.len() as u64 * of_each);
         writer.begin_strand();
         for number in rows.clone() {
@@ -44,14 +45,14 @@ impl RowPlanner {
             writer.enter_row(number);
             // No write of the row may run between the reads and the writes of the rebuild.
             writer.hold_row(number);
-            let into = filling.behind(Sectors((number - rows.start) * chunk));
+            let into = filling.behind(Sectors((number - rows.start) * sectors));
             let cells = (0u64..).zip(members).map(|(place, &member)| {
                 (
                     row.shape.cell(member as u64),
                     into.behind(Sectors(place * of_each)),
                 )
             });
-            self.compute(&row, cells, terms, writer);
+            self.compute(&row, part.clone(), cells, terms, writer);
         }
         writer.begin_second_phase();
         let mut from = filling;
@@ -62,26 +63,27 @@ impl RowPlanner {
                 writer.io(
                     member,
                     Operation::Write,
-                    Extent::new(number * chunk, chunk),
+                    Extent::new(number * self.map.chunk + part.start, sectors),
                     from,
                     content,
                 );
-                from = from.behind(Sectors(chunk));
+                from = from.behind(Sectors(sectors));
             }
         }
     }
 
-    /// Computes whole lost chunks of the row, data or parity.
+    /// Computes `part` of lost chunks of the row, data or parity.
     fn compute(
         &self,
         row: &ParityRow,
+        part: Range<u64>,
         cells: impl Iterator<Item = (ChunkContent, BufferPlace)> + Clone,
         terms: &mut Vec<Term>,
         writer: &mut PlanWriter<'_>,
     ) {
         let cut = BandCut {
-            from: 0,
-            to: self.map.chunk,
+            from: part.start,
+            to: part.end,
             first: 0,
             end: row.data,
         };

@@ -141,28 +141,35 @@ impl PendingRequest {
         self.unfinished = self.strands.len() as u32;
     }
 
-    pub(super) fn issue_first_phase(&mut self, slot: usize, strand: usize, out: &mut Effects) {
+    /// Issues the first phase. Returns the indices of its I/Os.
+    pub(super) fn issue_first_phase(
+        &mut self,
+        slot: usize,
+        strand: usize,
+        out: &mut Effects,
+    ) -> Range<usize> {
         let ios = self.plan.strands()[strand].first_phase();
-        self.issue(slot, strand, ios, out);
+        self.issue(slot, strand, ios.clone(), out);
+        ios
     }
 
     /// Issues the second phase. Does nothing if there is no second phase, if it was issued before,
-    /// or if the first phase has failed. Returns true if the phase was issued.
+    /// or if the first phase has failed. Returns the indices of the issued I/Os.
     pub(super) fn issue_second_phase(
         &mut self,
         slot: usize,
         strand: usize,
         out: &mut Effects,
-    ) -> bool {
+    ) -> Option<Range<usize>> {
         let progress = &mut self.strands[strand];
         let ios = self.plan.strands()[strand].second_phase();
         // After a failed read, the arithmetic has no valid input.
         if progress.in_second_phase || progress.failed || ios.is_empty() {
-            return false;
+            return None;
         }
         progress.in_second_phase = true;
-        self.issue(slot, strand, ios, out);
-        true
+        self.issue(slot, strand, ios.clone(), out);
+        Some(ios)
     }
 
     fn issue(&mut self, slot: usize, strand: usize, ios: Range<usize>, out: &mut Effects) {

@@ -3,6 +3,7 @@
 use super::Volume;
 use super::flight::RequestPurpose;
 use super::rebuild::{Filling, RebuildJob, RebuildStep};
+use super::yielding::Yielding;
 use crate::like::Like;
 use crate::plan::MemberIo;
 use fullstroke_contract::{
@@ -10,6 +11,20 @@ use fullstroke_contract::{
     PriorityClass, Refusal, RequestStatus, Signal,
 };
 use fullstroke_units::{Bytes, Sectors, Time};
+
+/// Sectors of a page.
+const PAGE: Sectors = Sectors(8);
+
+/// Sectors of an I/O of a rebuild of copies: `RESYNC_BLOCK_SIZE` (`drivers/md/raid1-10.c`).
+const BLOCK: Sectors = Sectors(128);
+
+/// Sectors of a rebuild of copies in flight: one block less than `RESYNC_DEPTH`, 32, because the next
+/// block raises the barrier before the block waits (`raise_barrier`, `drivers/md/raid1.c`).
+const COPIES_IN_FLIGHT: Sectors = Sectors(31 * BLOCK.0);
+
+/// Sectors of a turn of a rebuild of RAID 10, likewise: `RESYNC_DEPTH` is 512 blocks
+/// (`drivers/md/raid10.c`).
+const TURN: Sectors = Sectors(511 * BLOCK.0);
 
 impl Volume {
     /// Carries out an order; see [`Node::ordered`](fullstroke_contract::Node::ordered).
@@ -202,10 +217,35 @@ impl Volume {
         self.rebuilds.halted = false;
         self.no_longer_missed(member);
         self.set_state(now, member, MemberState::Rebuilding { done }, out);
+        self.start_yielding(now);
         let parted = !self.answering && self.rebuilds.part();
         if self.rebuilds.add(now, job, self.answering, self.in_flight) || parted {
             self.count_on_what_is_filled();
         }
+    }
+
+    /// Begins to watch the members' I/O for a rebuild of an array like md.
+    pub(super) fn start_yielding(&mut self, now: Time) {
+        if self.layout.like() != Like::Md {
+            return;
+        }
+        let (grain, most) = match self.layout.md() {
+            Some(setup) => (PAGE, Sectors(u64::from(setup.stripes) * PAGE.0)),
+            None if self.layout.takes_turns() => (BLOCK, TURN),
+            None => (BLOCK, COPIES_IN_FLIGHT),
+        };
+        if self.layout.takes_turns() {
+            self.turns.get_or_insert_default();
+            self.rebuilds.sizes.long = Sectors(TURN.0 / 2);
+        }
+        let members = self.layout.members();
+        let takes_turns = self.layout.takes_turns();
+        let yielding = self
+            .rebuilds
+            .yielding
+            .get_or_insert_with(|| Yielding::new(members, grain, most, takes_turns));
+        yielding.set_limit(self.sync_io_depth);
+        yielding.start(now);
     }
 
     /// Makes a failed member alive again with its old bytes.
@@ -272,16 +312,27 @@ impl Volume {
 
     /// Begins units until a unit must wait.
     fn begin_units(&mut self, now: Time, out: &mut Effects) {
-        while let Some(job) = self.rebuilds.job() {
-            let begun = self.rebuilds.next_unit(&self.pressure);
-            if begun > now {
+        loop {
+            let begun = self.next_turn();
+            if begun > now || !self.takes_turn() {
                 return;
             }
+            // A rebuild of md may have waited for memory, or for its turn, until now.
+            let begun = match self.rebuilds.yielding {
+                Some(_) => now,
+                None => begun,
+            };
+            let Some(job) = self.rebuilds.job() else {
+                return;
+            };
             let (most, planned) = (job.next_of(&mut self.filled), job.planned);
             let slot = self.new_slot();
             let plan = &mut self.flights[slot].plan;
             let size = self.rebuilds.unit_size(begun, &self.pressure).min(most);
-            let end = self.layout.plan_rebuild(&self.filled, planned, size, plan);
+            let end = match self.rebuilds.yielding {
+                Some(_) => (self.layout).plan_rebuild_of_pages(&self.filled, planned, size, plan),
+                None => (self.layout).plan_rebuild(&self.filled, planned, size, plan),
+            };
             assert!(
                 end >= planned,
                 "a unit of {:?} from {planned} on ends at {end}",
@@ -298,6 +349,8 @@ impl Volume {
             let class = self.rebuild_class();
             self.flights[slot].begin_background(begun, RequestPurpose::Rebuild, class);
             self.begin_strands(slot, out);
+            let sectors = Sectors(end.0 - planned.0);
+            self.rebuilds.sent(begun, sectors, &self.pressure);
         }
     }
 

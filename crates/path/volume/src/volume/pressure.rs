@@ -25,6 +25,11 @@ impl Pressure {
         self.latest = self.latest.max(Some(now));
     }
 
+    /// True if a request is in flight or has ended since `looked`.
+    pub(super) fn is_since(&self, looked: Time) -> bool {
+        self.in_flight > 0 || self.latest.is_some_and(|latest| latest > looked)
+    }
+
     /// Returns the time from which the volume counts as idle if no further request comes. Returns
     /// `NEVER` while a request is in flight.
     pub(super) fn gone(&self) -> Time {

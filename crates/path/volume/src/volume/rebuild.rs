@@ -1,6 +1,7 @@
 //! The members to rebuild, their order, and the time of the next unit.
 
 use super::pressure::Pressure;
+use super::yielding::Yielding;
 use fullstroke_contract::RebuildSpeed;
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
 use std::collections::VecDeque;
@@ -50,9 +51,9 @@ pub(super) struct Rebuilds {
     pub(super) halted: bool,
     pub(super) speed: RebuildSpeed,
     pub(super) sizes: Units,
-    /// Length of a unit while requests come and the rebuild is not below its least speed, as
-    /// `sync_io_depth` limits the length; `None` for a short unit.
-    pub(super) yielding: Option<Sectors>,
+    /// The way in which a rebuild of md yields; `None` for other arrays, and before the first
+    /// rebuild.
+    pub(super) yielding: Option<Yielding>,
 }
 
 /// Members for a common rebuild.
@@ -63,7 +64,7 @@ pub(super) struct RebuildJob {
     /// Units below this sector are in flight or over.
     pub(super) planned: Sectors,
     rate: Option<Bytes>,
-    /// Earliest time of the next unit, by the rate.
+    /// Earliest time of the next unit, by the rate; for a rebuild of md, the time of the latest unit.
     due: Time,
     marks: SpeedMarks,
 }
@@ -85,6 +86,9 @@ pub(super) struct Filling {
 /// (`remove_and_add_spares` in md.c, 6.1, runs only between two recoveries). Two drives replaced
 /// one after the other are as good as two drives replaced at the same time.
 const TOGETHER: u64 = 100;
+
+/// Sleep of a rebuild that is above its maximum rate (`md_do_sync`).
+const NAP: Duration = Duration::from_nanos(500_000_000);
 
 /// A unit in flight.
 #[derive(Clone, Copy, Debug)]
@@ -177,6 +181,27 @@ impl RebuildJob {
             }
         }
         most
+    }
+
+    /// Returns the number of sectors of each member in flight.
+    fn in_flight(&self) -> Sectors {
+        Sectors(self.planned.0.saturating_sub(self.done().0))
+    }
+
+    /// Returns the time of the next unit by a maximum rate, as md keeps the rate: a rebuild that has been
+    /// faster on average sleeps for half a second, and looks again (`md_do_sync`).
+    fn within(&self, most: Option<Bytes>) -> Time {
+        let Some(most) = most else { return self.due };
+        let late = self
+            .marks
+            .below(most, self.done())
+            .saturating_since(self.due);
+        self.due + NAP * late.as_nanos().div_ceil(NAP.as_nanos())
+    }
+
+    /// True if the rebuild is slower than `least`.
+    fn is_slow(&self, now: Time, least: Bytes) -> bool {
+        self.marks.bytes_per_s(now, self.done()) < least.0
     }
 
     /// True if both jobs have the same rate and are near enough to become one job.
@@ -302,19 +327,54 @@ impl Rebuilds {
         }
     }
 
-    /// Returns the time of the next unit of a job. Follows `md_do_sync` of md (md.c, 6.1). While
-    /// there is other I/O, a rebuild above its minimum speed waits until none of its own units is
-    /// in flight.
+    /// Returns the time of the next unit of a job. While there is other I/O, a rebuild above its
+    /// minimum speed waits until none of its own units is in flight. A rebuild of md waits only if
+    /// its latest look found other I/O.
     fn next_unit_of(&self, job: &RebuildJob, pressure: &Pressure) -> Time {
-        let at = job.due.max(self.ready);
+        let due = match &self.yielding {
+            Some(_) => job.within(self.rate()),
+            None => job.due,
+        };
+        let at = due.max(self.ready);
         let sound = |unit: &Unit| unit.counts && unit.state != UnitState::Spoilt;
+        let gone = at.max(pressure.gone());
+        if let Some(yielding) = &self.yielding
+            && at < gone
+        {
+            let at = at.max(yielding.earliest);
+            let may = job.planned < job.used() && self.units.iter().all(sound);
+            return match self.units.is_empty() || may {
+                true if yielding.may_begin(job.in_flight()) => at,
+                true if self.units.len() < self.sizes.window => gone,
+                _ => Time::NEVER,
+            };
+        }
         match self.units.len() {
             0 => at,
             _ if job.planned >= job.used() || !self.units.iter().all(sound) => Time::NEVER,
             // The end of a unit brings the next look.
             count if count >= self.sizes.window => Time::NEVER,
-            _ if job.marks.bytes_per_s(at, job.done()) < self.speed.least.0 => at,
-            _ => at.max(pressure.gone()),
+            _ if self.yielding.is_some() || job.is_slow(at, self.speed.least) => at,
+            _ => gone,
+        }
+    }
+
+    /// Takes note of a unit of `sectors` that has begun at `now`, for the way in which md yields.
+    pub(super) fn sent(&mut self, now: Time, sectors: Sectors, pressure: &Pressure) {
+        if let (Some(yielding), Some(job)) = (&mut self.yielding, self.queue.front()) {
+            let is_slow = job.is_slow(now, self.speed.least);
+            yielding.sent(now, sectors, job.in_flight(), is_slow, pressure);
+        }
+    }
+
+    /// Returns the pages of each member in flight, in units of md.
+    pub(super) fn pages_in_flight(&self) -> u32 {
+        let in_flight = self.queue.front().map(RebuildJob::in_flight);
+        match (&self.yielding, in_flight) {
+            (Some(yielding), Some(sectors)) if yielding.holds(sectors) => {
+                u32::try_from(sectors.0.div_ceil(8)).unwrap_or(u32::MAX)
+            }
+            _ => 0,
         }
     }
 
@@ -331,11 +391,13 @@ impl Rebuilds {
     /// Returns the length of a unit that begins at `now`.
     pub(super) fn unit_size(&self, now: Time, pressure: &Pressure) -> Sectors {
         if now < pressure.gone() {
-            let least = self.speed.least.0;
-            let is_slow = |job: &RebuildJob| job.marks.bytes_per_s(now, job.done()) < least;
-            return match self.yielding {
-                Some(length) if !self.queue.front().is_some_and(is_slow) => length,
-                _ => self.sizes.short,
+            let in_flight = self
+                .queue
+                .front()
+                .map_or(Sectors::ZERO, RebuildJob::in_flight);
+            return match &self.yielding {
+                Some(yielding) => yielding.unit_size(in_flight),
+                None => self.sizes.short,
             };
         }
         // With a rate limit, a unit longer than a quarter of a second's data is useless.
@@ -364,7 +426,10 @@ impl Rebuilds {
                     "a unit of a rebuild from {} ends at {end}",
                     job.planned
                 );
-                job.due = now + duration(end - job.planned, rate);
+                job.due = match self.yielding {
+                    Some(_) => now,
+                    None => now + duration(end - job.planned, rate),
+                };
             }
             job.planned = end;
         }
@@ -519,6 +584,13 @@ impl SpeedMarks {
         let elapsed_ns = u128::from(now.saturating_since(since).as_nanos()) + 1_000_000_000;
         let bytes = u128::from(done.0.saturating_sub(before.0)) * u128::from(SECTOR_BYTES);
         u64::try_from(bytes * 1_000_000_000 / elapsed_ns).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the time from which on the speed is at most `most`.
+    fn below(&self, most: Bytes, done: Sectors) -> Time {
+        let (since, before) = self.all[(self.latest + 1) % SpeedMarks::COUNT];
+        let span = duration(Sectors(done.0.saturating_sub(before.0)), Some(most));
+        since + span.saturating_sub(Duration::from_nanos(1_000_000_000))
     }
 }
 

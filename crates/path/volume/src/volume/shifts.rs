@@ -343,7 +343,7 @@ impl Volume {
     pub(super) fn next_unit(&self) -> Time {
         match &self.shifts {
             Some(shifts) if shifts.gear != Gear::High => Time::NEVER,
-            _ => self.rebuilds.next_unit(&self.pressure),
+            _ => self.next_turn(),
         }
     }
 

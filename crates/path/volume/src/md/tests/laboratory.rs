@@ -54,6 +54,7 @@ pub(super) struct Laboratory {
     array: TestedArray,
     gauges: Vec<Gauge>,
     pub(super) now: Time,
+    latency: Duration,
     /// Latency of a flush of a member; zero for a member without a write cache.
     pub(super) flush_latency: Duration,
     /// Completions by time and order of submission.
@@ -95,7 +96,20 @@ impl Laboratory {
 
     /// Returns an array of members with or without elevators.
     pub(super) fn over(layout: &str, keys: &Value, members: usize, elevators: bool) -> Laboratory {
-        let layout = build(layout, keys, &vec![MEMBER; members]).unwrap();
+        Laboratory::of(layout, keys, members, elevators, MEMBER, LATENCY, None)
+    }
+
+    /// Returns an array of members of this number of sectors, and of this latency.
+    pub(super) fn of(
+        layout: &str,
+        keys: &Value,
+        members: usize,
+        elevators: bool,
+        sectors: u64,
+        latency: Duration,
+        sync_io_depth: Option<u32>,
+    ) -> Laboratory {
+        let layout = build(layout, keys, &vec![sectors; members]).unwrap();
         let gauge = Gauge {
             alive: true,
             ..Gauge::default()
@@ -108,16 +122,23 @@ impl Laboratory {
                         elevators,
                     };
                     TestedArray::Stripes(Box::new(MdVolume::with(
-                        Volume::new(layout),
+                        Volume::new(layout)
+                            .with_long_units(Sectors(2048))
+                            .with_sync_io_depth(sync_io_depth),
                         &setup,
                         around,
                     )))
                 }
-                None => TestedArray::Copies(Box::new(Volume::new(layout))),
+                None => TestedArray::Copies(Box::new(
+                    Volume::new(layout)
+                        .with_long_units(Sectors(2048))
+                        .with_sync_io_depth(sync_io_depth),
+                )),
             },
             gauges: vec![gauge; members],
             now: Time::ZERO,
-            flush_latency: LATENCY,
+            latency,
+            flush_latency: latency,
             flying: BinaryHeap::new(),
             submissions: 0,
             issued: Vec::new(),
@@ -155,7 +176,7 @@ impl Laboratory {
                     self.gauges[member].queue_length += 1;
                     let latency = match request.operation {
                         Operation::Flush => self.flush_latency,
-                        _ => LATENCY,
+                        _ => self.latency,
                     };
                     let due = self.now + latency;
                     self.flying.push(Reverse((

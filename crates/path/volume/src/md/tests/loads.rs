@@ -7,7 +7,7 @@ use fullstroke_units::{Duration, Time};
 use serde_json::json;
 
 #[path = "../../../../../../samples/oracle/kernel_lab.rs"]
-mod kernel_lab;
+pub(super) mod kernel_lab;
 use kernel_lab::{number, random};
 
 /// Sums over the member I/O of a load.
@@ -41,8 +41,15 @@ const LOADS_OF_COPIES: &str = include_str!("../../../../../../samples/oracle/md/
 /// Time that the process needs for a request. An estimate for a processor of today.
 const GAP: Duration = Duration::from_nanos(3_000);
 
-/// Carries out a line `load KIND ORDER BYTES DEPTH COUNT OFFSET SPAN SEED`.
+/// Carries out a line `load KIND ORDER BYTES DEPTH COUNT OFFSET SPAN SEED`, and the I/O that follows.
 fn load(laboratory: &mut Laboratory, words: &[&str]) -> Sums {
+    send(laboratory, words, GAP);
+    laboratory.rest(Duration::from_nanos(200_000_000));
+    sums(&laboratory.issued)
+}
+
+/// Carries out a line `load KIND ORDER BYTES DEPTH COUNT OFFSET SPAN SEED`.
+pub(super) fn send(laboratory: &mut Laboratory, words: &[&str], gap: Duration) {
     let (kind, order) = (words[0], words[1]);
     let numbers: Vec<u64> = words[2..]
         .iter()
@@ -74,10 +81,8 @@ fn load(laboratory: &mut Laboratory, words: &[&str]) -> Sums {
         };
         laboratory.submit(submitted, operation, offset + index * bytes, bytes);
         submitted += 1;
-        free = at + GAP;
+        free = at + gap;
     }
-    laboratory.rest(Duration::from_nanos(200_000_000));
-    sums(&laboratory.issued)
 }
 
 /// Carries out the loads of a file. Returns the number of loads, the number of loads whose bytes
