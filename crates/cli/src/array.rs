@@ -13,8 +13,8 @@ use fullstroke_device::DeviceIdentity;
 use fullstroke_live::Admission;
 use fullstroke_store::{
     Allowances, ArrayError, Copies, Design, Device, FileDevice, GearDirection, JournalPolicy,
-    Listen, OpenPurpose, Question, Repair, Roster, Serve, Serving, SlowMembers, Timed, ask,
-    assemble_with, check_standby, check_ublk, create, destroy, examine, owners, serve, unused,
+    LatePolicy, Listen, OpenPurpose, Question, Repair, Roster, Serve, Serving, SlowMembers, Timed,
+    ask, assemble_with, check_standby, check_ublk, create, destroy, examine, owners, serve, unused,
 };
 use fullstroke_units::{Bytes, Sectors};
 use serde::Serialize;
@@ -208,9 +208,19 @@ pub(crate) struct Assemble {
     #[arg(long, value_name = "TIME")]
     standby_after: Option<fullstroke_units::Duration>,
 
-    /// A member whose opening, read, write or flush takes longer counts as failed; 0 for no limit.
-    #[arg(long, value_name = "SECONDS", default_value_t = MEMBER_TIMEOUT.as_secs())]
-    member_timeout: u64,
+    /// A member whose opening, read, write or flush takes longer counts as failed; 0 for no limit
+    /// [default: 120].
+    #[arg(long, value_name = "SECONDS")]
+    member_timeout: Option<u64>,
+
+    /// Policy against slow members: wait, read-around, sit-out or fail, as in [volume.late] of a
+    /// stack file.
+    #[arg(long, value_name = "POLICY", default_value = "wait")]
+    late: String,
+
+    /// Set a key of the policy, as in after=20ms or percentile=0.8 (may be repeated).
+    #[arg(long, value_name = "KEY=VALUE", value_parser = late_key)]
+    late_set: Vec<(String, serde_json::Value)>,
 
     /// A member whose reads take this many times as long as the median of the others counts as
     /// slow, which is reported; 0 for no reports. Three minutes in a row decide.
@@ -264,6 +274,14 @@ fn key(text: &str) -> Result<(String, serde_json::Value), Reason> {
     // `copies=3` is a number; `layout=far` is no JSON.
     let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
     Ok((key.to_owned(), value))
+}
+
+/// Parses `key=value` of a policy against slow members.
+fn late_key(text: &str) -> Result<(String, serde_json::Value), Reason> {
+    if text.contains('=') {
+        return key(text);
+    }
+    Err(Reason::from("expected KEY=VALUE, such as after=20ms"))
 }
 
 pub(crate) fn execute(command: &Command, output: &CommandOutput) -> Result<(), CommandFailure> {
@@ -426,6 +444,8 @@ impl Assemble {
         // The certificates are read before any device is opened, so that a refusal touches no
         // member.
         let admission = Admission::new(&admission).map_err(CommandFailure::input)?;
+        let late = self.late_policy()?;
+        let limit = self.member_limit(&late)?;
         let stop = Arc::new(AtomicBool::new(false));
         // The signal handlers precede the assembly, because a repair may take minutes.
         for signal in [SIGINT, SIGTERM] {
@@ -436,12 +456,12 @@ impl Assemble {
         if self.ublk {
             check_ublk().map_err(CommandFailure::input)?;
         }
-        let (devices, gone) = self.open()?;
+        let (devices, gone) = self.open(limit)?;
         if let Some(after) = self.standby_after {
             check_standby(after, &devices).map_err(CommandFailure::input)?;
         }
         let (array, mut report) =
-            assemble_with(&devices, &self.allowances()?).map_err(CommandFailure::input)?;
+            assemble_with(&devices, &self.allowances(late)?).map_err(CommandFailure::input)?;
         // Only the array holds its members now; a device that it does not use becomes free.
         drop(devices);
         report.gone.extend(gone);
@@ -452,7 +472,7 @@ impl Assemble {
             metrics: self.numbers.metrics,
             admission,
             standby_after: self.standby_after,
-            member_timeout: Duration::from_secs(self.member_timeout),
+            member_timeout: limit,
             slow_members: self.slow_members()?,
             on_failure: self.on_failure.clone(),
         };
@@ -498,7 +518,36 @@ impl Assemble {
         }))
     }
 
-    fn allowances(&self) -> Result<Allowances, CommandFailure> {
+    /// Returns the policy against slow members.
+    fn late_policy(&self) -> Result<LatePolicy, CommandFailure> {
+        let mut keys: serde_json::Map<String, serde_json::Value> =
+            self.late_set.iter().cloned().collect();
+        if let Some(value) = keys.get("policy") {
+            let message = format!("--late-set: found policy={value}; expected --late {value}");
+            return Err(CommandFailure::Input(message));
+        }
+        keys.insert("policy".to_owned(), self.late.clone().into());
+        LatePolicy::new(keys).map_err(|error| CommandFailure::Input(format!("--late: {error}")))
+    }
+
+    /// Returns the time limit of each request to a member. The policy `fail` is such a limit.
+    fn member_limit(&self, late: &LatePolicy) -> Result<Duration, CommandFailure> {
+        let refused = |message| Err(CommandFailure::Input(message));
+        match (late.fails_after(), self.member_timeout) {
+            (Some(_), Some(seconds)) => refused(format!(
+                "--member-timeout: found {seconds} beside --late fail, which is the same limit; give one of the two"
+            )),
+            (Some(limit), None) => Ok(limit),
+            // The threads that keep the limit are the threads that requests leave late reads to.
+            (None, Some(0)) if late.reads_around() => refused(format!(
+                "--member-timeout: found 0 beside --late {}; expected a time limit above 0",
+                late.name()
+            )),
+            (None, seconds) => Ok(seconds.map_or(MEMBER_TIMEOUT, Duration::from_secs)),
+        }
+    }
+
+    fn allowances(&self, late: LatePolicy) -> Result<Allowances, CommandFailure> {
         if let Some(path) = self.trust.iter().find(|path| !self.devices.contains(path)) {
             let message = format!(
                 "--trust: found `{}`; expected one of the devices of the array, named as it is there",
@@ -509,6 +558,7 @@ impl Assemble {
         Ok(Allowances {
             degraded: self.degraded,
             read_only: self.read_only,
+            late: Some(late),
             trusted: self
                 .trust
                 .iter()
@@ -519,10 +569,9 @@ impl Assemble {
 
     /// Opens the devices. Returns the open devices, and with `degraded` a message for each missing
     /// one.
-    fn open(&self) -> Result<(Devices, Vec<String>), CommandFailure> {
+    fn open(&self, limit: Duration) -> Result<(Devices, Vec<String>), CommandFailure> {
         check_twice(&self.devices)?;
         let (mut devices, mut gone) = (Vec::new(), Vec::new());
-        let limit = Duration::from_secs(self.member_timeout);
         // A write-protected device refuses to be opened for writing.
         let purpose = if self.read_only {
             OpenPurpose::Read

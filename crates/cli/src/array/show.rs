@@ -286,6 +286,7 @@ fn status_lines(status: &Value) -> Vec<String> {
     if let Some(why) = status["halted"].as_str() {
         lines.push(format!("the array accepts no more changes: {why}"));
     }
+    lines.extend(late_line(&status["late"]));
     for (index, slot) in status["slots"].as_array().into_iter().flatten().enumerate() {
         let filled = slot["filled"].as_f64().unwrap_or(0.0);
         let state = match slot["state"].as_str() {
@@ -306,11 +307,35 @@ fn status_lines(status: &Value) -> Vec<String> {
             Some(factor) => format!("{state}, {factor:.1}x slow"),
             None => state,
         };
+        let state = match slot["late_io"].as_u64().filter(|late| *late > 0) {
+            Some(late) => format!("{state}, {late} reads around it"),
+            None => state,
+        };
+        let state = if slot["sits_out"] == true {
+            format!("{state}, sits out of reads")
+        } else {
+            state
+        };
         lines.push(format!("{index}  {state}  {}", text(&slot["device"])));
     }
     let spares = status["spares"].as_array().into_iter().flatten();
     lines.extend(spares.map(|spare| format!("spare  {}", text(spare))));
     lines
+}
+
+/// Returns the line of the policy against slow members; `None` for an array that waits.
+fn late_line(late: &Value) -> Option<String> {
+    let policy = late["policy"].as_str()?;
+    let after = late["after_ms"]
+        .as_f64()
+        .map(|after| format!(" after {after:.1} ms"));
+    Some(format!(
+        "late members: {policy}{}, {} reads around members, {} of them first, {} reads of other members",
+        after.unwrap_or_default(),
+        late["late_io"],
+        late["late_read_around"],
+        late["late_member_io"]
+    ))
 }
 
 fn detail_lines(detail: &Value) -> Vec<String> {

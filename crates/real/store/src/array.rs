@@ -2,6 +2,7 @@
 
 mod changing;
 mod flushing;
+mod race;
 mod reading;
 mod trim;
 mod writing;
@@ -13,6 +14,7 @@ use crate::device::Aligned;
 use crate::epochs::FlushEpochs;
 use crate::gear_state::{GearFacts, ShiftState};
 use crate::journals::ArrayJournals;
+use crate::late::LateReads;
 use crate::member_layout::{MemberLayout, PlanRefusal};
 use crate::member_transfer::{FailedTransfer, MemberTransfer};
 use crate::order::RequestOrder;
@@ -23,7 +25,7 @@ use crate::uuid::Uuid;
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::{SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Detail, Layout, ParityRows, Plan};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 /// Largest number of attempts for one request. An attempt is repeated after a member was mended or
 /// has failed.
@@ -59,6 +61,8 @@ pub struct Array {
     epochs: FlushEpochs,
     pub(crate) condition: ArrayCondition,
     pub(crate) shift: ShiftState,
+    /// Policy that reads around members; empty for an array that waits.
+    pub(crate) late: OnceLock<Arc<LateReads>>,
     pub(crate) sabotage: Sabotage,
 }
 
@@ -123,6 +127,8 @@ pub(crate) enum Sabotage {
     HomesUnmarked,
     /// Standing members learn of no events before the high gear is recorded.
     StandingBehind,
+    /// Reads around a member do not wait for writers of the row.
+    AroundUnlocked,
 }
 
 /// Memory of one thread that serves requests.
@@ -218,6 +224,7 @@ impl Array {
             epochs: FlushEpochs::default(),
             condition: ArrayCondition::default(),
             shift: ShiftState::default(),
+            late: OnceLock::new(),
             sabotage,
         }
     }
@@ -269,6 +276,12 @@ impl Array {
             })
         });
         pieces.collect()
+    }
+
+    /// Sets the policy against slow members, once.
+    pub(crate) fn set_late(&self, late: LateReads) {
+        let first = self.late.set(Arc::new(late));
+        debug_assert!(first.is_ok(), "an array gets its policy once");
     }
 
     /// Returns the whole rows around an extent; without parity the extent.

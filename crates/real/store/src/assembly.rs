@@ -8,6 +8,7 @@ use crate::gear_state::GearFacts;
 use crate::journal::MemberJournal;
 use crate::keys;
 use crate::label::{self, Label};
+use crate::late::LatePolicy;
 use crate::overlay::Overlay;
 use crate::roster_record::{RosterRecord, knows_what_it_missed, new_uuid};
 use crate::signatures::{LOOKED_AT_BYTES, OWN_BYTES};
@@ -518,7 +519,7 @@ impl FoundDevice {
     }
 }
 
-/// Faults that an assembly accepts.
+/// Faults that an assembly accepts, and the policy of the array against slow members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowances {
     /// Members of the last assembly may be missing. Other devices count as missing members.
@@ -529,6 +530,8 @@ pub struct Allowances {
     /// True if the array is only read, and nothing is written to the devices. The effects of a loss
     /// of power are mended in memory.
     pub read_only: bool,
+    /// Policy against slow members; `None` for an array that waits.
+    pub late: Option<LatePolicy>,
 }
 
 /// Assembles the array of the `devices`, in any order. The effects of a loss of power are mended
@@ -588,7 +591,7 @@ pub(crate) fn assemble_without(
     assemble_sabotaged(devices, &allowances, sabotage)
 }
 
-fn assemble_sabotaged(
+pub(crate) fn assemble_sabotaged(
     devices: &[Arc<dyn Device>],
     allowances: &Allowances,
     sabotage: Sabotage,
@@ -656,19 +659,11 @@ fn assemble_for_use(
         ))));
     }
     let mut layout = found_layout(&roster, &present)?;
-    let missing =
-        (0..present.len()).filter(|&slot| layout.member_state(slot) == MemberState::Failed);
-    let missing: Vec<String> = missing
-        .map(|slot| roster.slots[slot].device.clone())
-        .collect();
-    if !layout.answers() {
-        return Err(AssemblyFailure::Wholly(ArrayError::Refused(format!(
-            "`{}` cannot be assembled: the array survives the loss of {} members, and lacks {}",
-            roster.name,
-            layout.failures_survived(),
-            missing.join(", ")
-        ))));
-    }
+    check_answers(&*layout, &roster)?;
+    // A policy that the array cannot have is refused before anything is written.
+    let late = allowances.late.as_ref();
+    let late = late.map(|policy| policy.begin(&mut *layout, &present));
+    let late = late.transpose()?.flatten();
     let spares = roster.spares.clone();
     let spare = |spare: &Spare| {
         let sound =
@@ -701,11 +696,30 @@ fn assemble_for_use(
     let facts = ArrayProperties::of(&book.roster, &mut *layout);
     let uuid = latest.array;
     let array = Array::new(uuid, facts, layout, present, book, sabotage);
+    if let Some(late) = late {
+        array.set_late(late);
+    }
     match array.mend_after_loss_of_power(&mut report) {
         Ok(()) => Ok((array, report)),
         Err(error) if array.condition.lacks_room() => Err(AssemblyFailure::ForWantOfRoom(error)),
         Err(error) => Err(AssemblyFailure::Wholly(error)),
     }
+}
+
+/// Returns an error if the array lacks more members than its layout survives.
+fn check_answers(layout: &dyn Layout, roster: &Roster) -> Result<(), ArrayError> {
+    if layout.answers() {
+        return Ok(());
+    }
+    let slots = roster.slots.iter().enumerate();
+    let missing = slots.filter(|(slot, _)| layout.member_state(*slot) == MemberState::Failed);
+    let missing: Vec<&str> = missing.map(|(_, slot)| &*slot.device).collect();
+    Err(ArrayError::Refused(format!(
+        "`{}` cannot be assembled: the array survives the loss of {} members, and lacks {}",
+        roster.name,
+        layout.failures_survived(),
+        missing.join(", ")
+    )))
 }
 
 /// Returns the layout of the array, with the recorded states of its members.

@@ -12,8 +12,9 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 /// An event for the operator of the array.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ArrayEvent {
-    /// `failed`, `degraded`, `halted`, `mismatch`, `spare`, `filled`, `slow`, `usual`; `mended`, `filling`; `stands`
-    /// and `turns` of members in the low gear and out of it; `standby`, or `refused` if a device
+    /// `failed`, `degraded`, `halted`, `mismatch`, `spare`, `filled`, `slow`, `usual`; `mended`, `filling`;
+    /// `sits-out` and `reads` of members that the policy against slow members leaves out of reads;
+    /// `stands` and `turns` of members in the low gear and out of it; `standby`, or `refused` if a device
     /// refused standby.
     pub kind: &'static str,
     /// Slot of the member; spares are counted behind the members.

@@ -7,6 +7,20 @@ pub(crate) use fullstroke_device::Aligned;
 use std::io;
 use std::ops::Range;
 use std::os::fd::RawFd;
+use std::time::Duration;
+
+/// Takes the end of a read that was [begun](Device::begin_read).
+pub type TakeRead = Box<dyn FnOnce(EndedRead) + Send>;
+
+/// A read that has ended.
+pub struct EndedRead {
+    /// The bytes in memory of their own, or the device's error.
+    pub(crate) result: io::Result<Aligned>,
+    /// Time of the read.
+    pub(crate) took: Duration,
+    /// True if the request no longer waits for the read.
+    pub(crate) is_left: bool,
+}
 
 /// Size of a write of zeros, if the room cannot be given back: 1 MiB.
 const ZEROED_AT_ONCE: u64 = 1 << 20;
@@ -137,6 +151,17 @@ pub trait Device: Send + Sync {
     /// requests there.
     fn standby(&self) -> Option<&Standby> {
         None
+    }
+
+    /// Begins a read of so many bytes from the byte `at` on, into memory of its own, and returns
+    /// without waiting. `take` gets the end of the read on another thread. Returns the number of
+    /// the read in the device's [`limit`](Device::limit), where the request can leave the read
+    /// behind. `None` if the device has no threads for this; `take` is not called then.
+    ///
+    /// # Errors
+    /// The device's; `take` is not called then.
+    fn begin_read(&self, _at: u64, _bytes: usize, _take: TakeRead) -> io::Result<Option<u64>> {
+        Ok(None)
     }
 
     /// Time limit of a request. A user of [`descriptor`](Device::descriptor) enforces the limit.

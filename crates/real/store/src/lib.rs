@@ -46,6 +46,7 @@
 //! | `standby.rs`, `stoppable.rs`, `stop_control.rs` | spinning idle members down |
 //! | `server.rs` | an array over NBD or ublk; status and commands |
 //! | `timed.rs`, `limit.rs` | devices that hang |
+//! | `slow_members.rs`, `late.rs`, `array/race.rs` | slow members: finding them, policies against them, reads around them |
 //! | `error.rs` | [`ArrayError`] |
 //! | `power.rs` | the tests: arrays lose power |
 //!
@@ -95,6 +96,7 @@ mod journals;
 mod judge;
 mod keys;
 mod label;
+mod late;
 mod limit;
 mod locks;
 mod member_layout;
@@ -129,11 +131,12 @@ pub use assembly::{
 };
 pub use comparison::{MemberName, Mismatch, RedundancyCheck};
 pub use condition::ArrayEvent;
-pub use device::{ALIGNMENT_BYTES, Device};
+pub use device::{ALIGNMENT_BYTES, Device, EndedRead, TakeRead};
 pub use error::ArrayError;
 pub use file_device::{FileDevice, OpenPurpose};
 pub use gears::GearDirection;
 pub use judge::Repair;
+pub use late::{LatePolicy, LateStatus};
 pub use limit::Limit;
 pub use memory::MemoryDevice;
 pub use server::{ControlAnswer, Listen, Question, Serve, Serving, TOLD, ask, check_ublk, serve};

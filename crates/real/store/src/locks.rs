@@ -37,6 +37,21 @@ impl Locks {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         held.push((extent, exclusive));
+        self.guard(extent, exclusive)
+    }
+
+    /// As [`hold`](Locks::hold), without waiting. `None` if another thread holds some of `extent`.
+    pub(crate) fn try_to_hold(&self, extent: Extent, exclusive: bool) -> Option<RangeGuard<'_>> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut others = held.iter();
+        if others.any(|&(other, alone)| (exclusive || alone) && overlap(other, extent)) {
+            return None;
+        }
+        held.push((extent, exclusive));
+        Some(self.guard(extent, exclusive))
+    }
+
+    fn guard(&self, extent: Extent, exclusive: bool) -> RangeGuard<'_> {
         RangeGuard {
             locks: self,
             extent,

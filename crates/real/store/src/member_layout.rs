@@ -8,7 +8,7 @@ use fullstroke_contract::{
     Extent, Gear, LayersBelow, MemberState, Operation, Request, RequestStatus,
 };
 use fullstroke_units::{Lbn, Sectors};
-use fullstroke_volume::{CopiedRows, Layout, MemberStates, ParityRows, Plan};
+use fullstroke_volume::{CopiedRows, Detail, Layout, MemberStates, ParityRows, Plan};
 use std::ops::Range;
 
 /// Progress of filling is recorded after each 1/64 of a member, because each record costs writes
@@ -174,6 +174,43 @@ impl MemberLayout {
     pub(crate) fn can_be_compared(&self, standing: &Range<usize>) -> bool {
         let mut impaired = self.layout.member_states().impaired().iter();
         impaired.all(|&member| self.reads_soft() && standing.contains(&(member as usize)))
+    }
+
+    /// Plans reads that give the data of `piece` of a member without the members `avoided`, which
+    /// include the member itself. Returns a plan for each run of addresses, in the order of the
+    /// member's addresses. `None` if the other members do not have the data: the piece holds
+    /// parity, or too many members are avoided, missing or being filled.
+    pub(crate) fn plan_around(
+        &mut self,
+        member: usize,
+        piece: Extent,
+        avoided: &[usize],
+    ) -> Option<Vec<(Extent, Plan)>> {
+        debug_assert!(
+            avoided.contains(&member),
+            "a read around member {member} avoids only {avoided:?}"
+        );
+        let mut owners = Vec::new();
+        self.layout
+            .owners(member, piece, &mut |owner| owners.push(owner));
+        let owned = owners.iter().map(|owner| owner.sectors.0).sum::<u64>();
+        // Parity belongs to no address.
+        if owned != piece.sectors.0 {
+            return None;
+        }
+        let before = self.layout.member_states().clone();
+        for &member in avoided {
+            let states = self.layout.member_states_mut();
+            states.set(member, MemberState::Failed);
+        }
+        let plans = owners.into_iter().map(|owner| {
+            let mut plan = Plan::new(Detail::Bytes);
+            let planned = self.plan(Operation::Read, owner, &mut plan);
+            planned.ok().map(|()| (owner, plan))
+        });
+        let plans = plans.collect();
+        *self.layout.member_states_mut() = before;
+        plans
     }
 
     // Repair and filling.

@@ -41,6 +41,11 @@ impl RequestOrder {
         self.rows.hold(extent, exclusive)
     }
 
+    /// As [`hold_rows`](RequestOrder::hold_rows) for a reader, without waiting for a writer.
+    pub(crate) fn try_to_hold_rows(&self, extent: Extent) -> Option<RangeGuard<'_>> {
+        self.rows.try_to_hold(extent, false)
+    }
+
     /// Locks blocks of which a part is changed.
     pub(crate) fn hold_blocks(&self, extent: Extent, exclusive: bool) -> RangeGuard<'_> {
         self.edges.hold(extent, exclusive)

@@ -4,6 +4,8 @@
 //! follows from the data. Nothing of this reaches the device below.
 
 use crate::Device;
+use crate::device::TakeRead;
+use crate::limit::Limit;
 use fullstroke_units::SECTOR_BYTES;
 use std::collections::BTreeMap;
 use std::io;
@@ -180,6 +182,17 @@ impl Device for Overlay {
     }
     fn standby(&self) -> Option<&crate::Standby> {
         self.below.standby()
+    }
+    fn begin_read(&self, at: u64, bytes: usize, take: TakeRead) -> io::Result<Option<u64>> {
+        let runs = self.lock();
+        // Bytes in memory are there at once, so only reads of the device below can be late.
+        match within(&runs, at..at + bytes as u64).next() {
+            Some(_) => Ok(None),
+            None => self.below.begin_read(at, bytes, take),
+        }
+    }
+    fn limit(&self) -> Option<&Limit> {
+        self.below.limit()
     }
 }
 

@@ -13,6 +13,7 @@ mod distrust;
 mod full;
 mod gears;
 mod hangs;
+mod late;
 mod odd;
 mod writers;
 

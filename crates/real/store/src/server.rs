@@ -269,8 +269,9 @@ impl ServerState {
         }
     }
 
-    /// Shifts gears, fills members, clears marks, puts members to standby, and finds slow members. While there are
-    /// requests, rebuilds and shifts take half of the time.
+    /// Shifts gears, fills members, clears marks, puts members to standby, finds slow members, and
+    /// mends sectors that were unreadable too late. While there are requests, rebuilds and shifts
+    /// take half of the time.
     fn keep(&self) {
         let mut worker = RequestScratch::new();
         let start = Instant::now();
@@ -308,6 +309,8 @@ impl ServerState {
                 if let Some(peers) = &mut peers {
                     self.array.look_for_slow_members(peers, since_start());
                 }
+                // As above. The policy goes on with the other members.
+                let _ = self.array.tend_late_reads(&mut worker);
             }
             let was_low = std::mem::replace(&mut is_low, self.array.gear() == Some(Gear::Low));
             if let Some(watch) = &mut *self.watch.lock().unwrap_or_else(PoisonError::into_inner) {

@@ -1,6 +1,8 @@
 //! The state of an array, for people and monitors.
 
 use crate::array::Array;
+use crate::late::LateStatus;
+use crate::limit::Limit;
 use crate::stop_control::Standby;
 use crate::superblock::{MemberSlot, SlotState};
 use crate::uuid::Uuid;
@@ -42,6 +44,9 @@ pub struct ArrayStatus {
     /// Reason why a shift cannot continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shift_trouble: Option<String>,
+    /// Policy against slow members; absent for an array that waits for its members.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late: Option<LateStatus>,
     /// Slots, in order.
     pub slots: Vec<SlotStatus>,
     /// Devices of the spares.
@@ -69,6 +74,23 @@ pub struct SlotStatus {
     /// Time of a read as a multiple of the median of the other members, if the member is slow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slowness: Option<f64>,
+    /// Number of reads around the member; absent for an array that waits for its members.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_io: Option<u64>,
+    /// True if the member gets no reads for a while, because it is slow.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub sits_out: bool,
+    /// Number of reads of the member that no request waits for any more.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reads_left_behind: usize,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// The states of [`ArrayStatus`], and of [`SlotStatus`].
@@ -98,7 +120,9 @@ impl Array {
         let slots = book.roster.slots.iter().zip(&states).zip(used);
         let devices = self.devices();
         let slots = slots.zip(devices.iter()).enumerate();
+        let late = self.late.get();
         let slots = slots.map(|(index, (((slot, &state), used), device))| {
+            let limit = device.as_ref().and_then(|device| device.limit());
             let standby = device.as_ref().and_then(|device| device.standby());
             let standby = standby.is_some_and(Standby::is_in_standby);
             let stands = device.is_some() && self.is_in_standby(index);
@@ -106,20 +130,14 @@ impl Array {
                 standby,
                 stands,
                 slowness: self.condition.slowness(index),
+                late_io: late.map(|late| late.late(index)),
+                sits_out: device.is_some() && late.is_some_and(|late| late.sits_out(index)),
+                reads_left_behind: limit.map_or(0, Limit::left_behind),
                 ..slot_status(slot, state, used)
             }
         });
         let slots = slots.collect();
-        let filling = states
-            .iter()
-            .any(|state| matches!(state, MemberState::Rebuilding { .. }));
-        let state = match () {
-            () if self.halted().is_some() => "halted",
-            () if !answers => "failed",
-            () if states.contains(&MemberState::Failed) => "degraded",
-            () if filling => "filling",
-            () => "whole",
-        };
+        let state = self.state_name(&states, answers);
         ArrayStatus {
             name: book.roster.name.clone(),
             array: self.uuid,
@@ -137,6 +155,7 @@ impl Array {
             gear: gear.map(Gear::name),
             stale_rows,
             shift_trouble: self.shift.trouble(),
+            late: late.map(|late| late.status()),
             slots,
             spares: book
                 .roster
@@ -144,6 +163,20 @@ impl Array {
                 .iter()
                 .map(|spare| spare.device.clone())
                 .collect(),
+        }
+    }
+}
+
+impl Array {
+    /// Returns the state of the array in a word. `answers` is true if all data is available.
+    fn state_name(&self, states: &[MemberState], answers: bool) -> &'static str {
+        let is_filling = |state: &MemberState| matches!(state, MemberState::Rebuilding { .. });
+        match () {
+            () if self.halted().is_some() => "halted",
+            () if !answers => "failed",
+            () if states.contains(&MemberState::Failed) => "degraded",
+            () if states.iter().any(is_filling) => "filling",
+            () => "whole",
         }
     }
 }
@@ -171,5 +204,8 @@ fn slot_status(slot: &MemberSlot, state: MemberState, used: u64) -> SlotStatus {
         standby: false,
         stands: false,
         slowness: None,
+        late_io: None,
+        sits_out: false,
+        reads_left_behind: 0,
     }
 }

@@ -7,7 +7,7 @@
 //! kernel releases it. Requests through io_uring have the same limit (`transfer/ring.rs`). The
 //! opening of a device has a limit in the same way.
 
-use crate::device::Aligned;
+use crate::device::{Aligned, EndedRead, TakeRead};
 use crate::limit::{Limit, no_answer};
 use crate::stop_control::Standby;
 use crate::{ArrayError, Device, FileDevice, OpenPurpose};
@@ -69,7 +69,7 @@ fn opened_within<T: Send + 'static>(
 /// A device whose requests have a time limit.
 pub struct Timed {
     inner: Arc<dyn Device>,
-    limit: Limit,
+    limit: Arc<Limit>,
     hands: Arc<RequestThreads>,
 }
 
@@ -97,7 +97,7 @@ impl Timed {
         }
         Arc::new(Timed {
             inner,
-            limit: Limit::new(each),
+            limit: Arc::new(Limit::new(each)),
             hands: Arc::default(),
         })
     }
@@ -202,6 +202,33 @@ impl Device for Timed {
         self.limit.note_read(began.elapsed());
         into.copy_from_slice(read.of(length));
         Ok(())
+    }
+    fn begin_read(&self, at: u64, bytes: usize, take: TakeRead) -> io::Result<Option<u64>> {
+        self.limit.check()?;
+        let (inner, limit) = (Arc::clone(&self.inner), Arc::clone(&self.limit));
+        let began = Instant::now();
+        let number = self.limit.begin_read(began);
+        let given = self.hands.give(Box::new(move || {
+            let mut buffer = Aligned::default();
+            let result = inner.read(at, buffer.of(bytes)).map(|()| buffer);
+            let took = began.elapsed();
+            if result.is_ok() {
+                limit.note_read(took);
+            }
+            let is_left = limit.end_read(number);
+            take(EndedRead {
+                result,
+                took,
+                is_left,
+            });
+        }));
+        match given {
+            Ok(()) => Ok(Some(number)),
+            Err(error) => {
+                self.limit.end_read(number);
+                Err(error)
+            }
+        }
     }
     fn write(&self, at: u64, from: &[u8]) -> io::Result<()> {
         let length = from.len();

@@ -11,6 +11,7 @@ use fullstroke_units::SECTOR_BYTES;
 use ring::Ring;
 use std::io;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Number of retries of a failed transfer before its member counts as failed.
 const RETRIES: usize = 2;
@@ -49,6 +50,19 @@ impl Carrier {
         devices: &Devices,
         buffers: &mut Buffers<'_>,
     ) -> Vec<FailedTransfer> {
+        self.carry_noting(direction, transfers, devices, buffers, &|_, _| {})
+    }
+
+    /// As [`carry`](Carrier::carry). Calls `note` with the slot and the time of each read that has
+    /// ended well, if its member has a time limit.
+    pub(crate) fn carry_noting(
+        &mut self,
+        direction: TransferDirection,
+        transfers: &[MemberTransfer],
+        devices: &Devices,
+        buffers: &mut Buffers<'_>,
+        note: &dyn Fn(usize, Duration),
+    ) -> Vec<FailedTransfer> {
         let files = |transfer: &MemberTransfer| devices[transfer.slot].as_ref()?.descriptor();
         // A write to the page cache does not wait for a disk, so the ring has no advantage there.
         let waits = |transfer: &MemberTransfer| {
@@ -73,6 +87,7 @@ impl Carrier {
                 let read = |transfer: &MemberTransfer, took| {
                     if let Some(limit) = limit(transfer) {
                         limit.note_read(took);
+                        note(transfer.slot, took);
                     }
                 };
                 let (left, hung) =
@@ -92,7 +107,14 @@ impl Carrier {
         let mut failed = Vec::new();
         for index in left.drain(..) {
             let transfer = transfers[index];
-            let mut carry = || carry_one(direction, &transfer, devices, buffers);
+            let mut carry = || {
+                let began = Instant::now();
+                carry_one(direction, &transfer, devices, buffers)?;
+                if direction == TransferDirection::Read && limit(&transfer).is_some() {
+                    note(transfer.slot, began.elapsed());
+                }
+                Ok(())
+            };
             // The ring has tried it once.
             let result = match is_tried {
                 true => carry().or_else(|_| carry()),

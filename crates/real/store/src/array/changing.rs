@@ -1,5 +1,6 @@
 //! The steps of a change: marks, journals, members.
 
+use super::race::RowsOfReads;
 use super::{Array, AttemptFailure, RequestScratch, Sabotage};
 use crate::bitmap::Granules;
 use crate::buffers::{Buffers, RequestBytes};
@@ -104,7 +105,9 @@ impl Array {
             scratch,
         };
         let reads = self.transfers(plan, Operation::Read);
-        let failed = carrier.carry(TransferDirection::Read, &reads, &devices, &mut buffers);
+        // The caller holds the rows, so no other writer changes them.
+        let rows = RowsOfReads::Held;
+        let failed = self.carry_reads(carrier, &reads, &devices, &mut buffers, rows);
         if let Some(failed) = failed.into_iter().next() {
             return Err(AttemptFailure::Unread(failed));
         }

@@ -1,9 +1,9 @@
 //! Reads of an array.
 
+use super::race::RowsOfReads;
 use super::{ATTEMPTS, Array, AttemptFailure, COPIED_BELOW, RequestScratch};
 use crate::ArrayError;
 use crate::buffers::{Buffers, RequestBytes};
-use crate::member_transfer::TransferDirection;
 use fullstroke_contract::{Extent, Operation};
 use fullstroke_units::SECTOR_BYTES;
 
@@ -116,7 +116,11 @@ impl Array {
             scratch,
         };
         let reads = self.transfers(plan, Operation::Read);
-        let failed = carrier.carry(TransferDirection::Read, &reads, &devices, &mut buffers);
+        let rows = match held {
+            Some(_) => RowsOfReads::Held,
+            None => RowsOfReads::Free(extent),
+        };
+        let failed = self.carry_reads(carrier, &reads, &devices, &mut buffers, rows);
         if let Some(failed) = failed.into_iter().next() {
             return Err(AttemptFailure::Unread(failed));
         }

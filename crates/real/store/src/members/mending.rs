@@ -49,17 +49,7 @@ impl Array {
         let shrunk = failed.error.kind() == io::ErrorKind::UnexpectedEof;
         if !again && !shrunk && self.mend(worker, slot, Extent::new(lbn, failed.transfer.sectors.0))
         {
-            let mended = if self.is_read_only() {
-                "is kept in memory"
-            } else {
-                "was written again"
-            };
-            self.happened(
-                "mended",
-                slot,
-                device.name(),
-                &format!("sector {lbn} could not be read, and {mended}"),
-            );
+            self.note_mended(slot, device.name(), lbn);
             return Ok(());
         }
         if self.facts.survived == 0 || !self.try_to_drop(slot) {
@@ -72,6 +62,62 @@ impl Array {
         let why = format!("read failed: {}", failed.error);
         self.happened("failed", slot, device.name(), &why);
         self.settle()
+    }
+
+    /// Mends a piece that a member could not read after its request was answered. The piece is
+    /// written again without another attempt to read it: a disk that retries a bad sector may take
+    /// a minute, and all requests would wait.
+    ///
+    /// # Errors
+    /// As [`mend_read`](Array::mend_read).
+    pub(crate) fn mend_left_behind(
+        &self,
+        worker: &mut RequestScratch,
+        failed: FailedTransfer,
+    ) -> Result<(), ArrayError> {
+        let _alone = self.order.alone();
+        let (slot, sectors) = (failed.transfer.slot, failed.transfer.sectors);
+        let Some(device) = self.devices()[slot].clone() else {
+            return Ok(());
+        };
+        let lbn = (failed.transfer.at - self.facts.data_at) / SECTOR_BYTES;
+        if failed.error.kind() != io::ErrorKind::UnexpectedEof
+            && self.write_again(worker, slot, Extent::new(lbn, sectors.0))
+        {
+            self.note_mended(slot, device.name(), lbn);
+            return Ok(());
+        }
+        self.mend_or_drop(worker, failed, &mut None)
+    }
+
+    fn note_mended(&self, slot: usize, device: String, lbn: u64) {
+        let mended = if self.is_read_only() {
+            "is kept in memory"
+        } else {
+            "was written again"
+        };
+        let why = format!("sector {lbn} could not be read, and {mended}");
+        self.happened("mended", slot, device, &why);
+    }
+
+    /// Computes a piece of a member from the others, and writes the piece. Returns true on success.
+    fn write_again(&self, worker: &mut RequestScratch, slot: usize, extent: Extent) -> bool {
+        let mut plan = Plan::new(Detail::Bytes);
+        let mut at = extent.start.0;
+        while at < extent.end().0 {
+            let piece = Extent::new(at, extent.end().0 - at);
+            match self.plan_mend(slot, piece, &mut plan) {
+                Some(next) if self.carry_out_alone(worker, &plan).is_ok() => {
+                    assert!(
+                        next.0 > at,
+                        "sector {at} of slot {slot} is written again and again"
+                    );
+                    at = next.0;
+                }
+                _ => return false,
+            }
+        }
+        true
     }
 
     /// Mends block by block, and only unreadable blocks: the other members may have unreadable

@@ -83,6 +83,7 @@ fn render(status: &ArrayStatus, counts: &AnsweredCounts) -> String {
         }
     }
     operations(&mut page, export, counts);
+    late_reads(&mut page, export, status);
     members(&mut page, export, status);
     page.into_text()
 }
@@ -112,6 +113,46 @@ fn operations(page: &mut MetricsPage, export: (&'static str, &str), counts: &Ans
         "Requests that failed.",
         |count| &count.errors,
     );
+}
+
+/// Counters of the policy against slow members; nothing for an array that waits.
+fn late_reads(page: &mut MetricsPage, export: (&'static str, &str), status: &ArrayStatus) {
+    let Some(late) = &status.late else {
+        return;
+    };
+    let mut counter = |name, help, value: u64| {
+        page.family(name, FamilyKind::Counter, help)
+            .sample(&[export], value)
+    };
+    counter(
+        "fullstroke_late_read_around_total",
+        "Reads around a slow member that ended before the member's own answer.",
+        late.late_read_around,
+    );
+    counter(
+        "fullstroke_late_member_io_total",
+        "Reads of other members for reads around a slow member.",
+        late.late_member_io,
+    );
+    counter(
+        "fullstroke_late_sit_outs_total",
+        "Times that a slow member sat out of reads.",
+        late.late_sit_outs,
+    );
+    let help = "Reads around the slow member of a place.";
+    let mut family = page.family("fullstroke_member_late_io_total", FamilyKind::Counter, help);
+    for (place, slot) in status.slots.iter().enumerate() {
+        let place = place.to_string();
+        let labels = [export, ("place", &*place), ("device", &*slot.device)];
+        family.sample(&labels, slot.late_io.unwrap_or(0));
+    }
+    let help = "1 for a member that gets no reads for a while, because it is slow.";
+    let mut family = page.family("fullstroke_member_sits_out", FamilyKind::Gauge, help);
+    for (place, slot) in status.slots.iter().enumerate() {
+        let place = place.to_string();
+        let labels = [export, ("place", &*place), ("device", &*slot.device)];
+        family.sample(&labels, u64::from(slot.sits_out));
+    }
 }
 
 fn members(page: &mut MetricsPage, export: (&'static str, &str), status: &ArrayStatus) {
