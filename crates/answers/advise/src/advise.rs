@@ -186,9 +186,14 @@ fn sound(request: &AdviceRequest) -> Result<(), AdviseError> {
     above("mb_per_s", wishes.mb_per_s, 0.0)?;
     above("watts", wishes.watts, 0.0)?;
     above("price", wishes.price, 0.0)?;
-    above("the price of a drive", request.drive_price, 0.0)?;
-    above("controller_price", request.controller_price, 0.0)?;
-    above("flash_price", request.flash_price, 0.0)?;
+    above("[drives] price, or --drive-price", request.drive_price, 0.0)?;
+    above("[drives] controller_price", request.controller_price, 0.0)?;
+    above(
+        "[drives] flash_price, or --flash-price",
+        request.flash_price,
+        0.0,
+    )?;
+    above("energy_per_kwh", request.costs.energy_per_kwh, 0.0)?;
     above("mttf_hours", Some(assumptions.mttf_hours), 0.0)?;
     above("unreadable_bits", Some(assumptions.unreadable_bits), 1.0)?;
     above("replace_hours", Some(assumptions.replace_hours), 0.0)?;

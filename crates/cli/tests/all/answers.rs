@@ -1005,7 +1005,16 @@ fn a_cache_has_a_price_a_wear_and_a_place_in_the_answer() {
     let priced = json(&["advise", &only, "--flash-price", "90"]);
     assert_eq!(priced["finalists"][0]["price"], 890.0);
     for (price, caches, word) in [
-        ("flash_price = -1", both, "flash_price: found -1"),
+        (
+            "flash_price = -1",
+            both,
+            "[drives] flash_price, or --flash-price: found -1; expected a number above 0",
+        ),
+        (
+            "controller_price = -2",
+            both,
+            "[drives] controller_price: found -2; expected a number above 0",
+        ),
         ("", "\"much\"", "found `much`"),
         ("", "", "caches: found an empty list"),
         ("", "\"bcache:around:1GiB\"", "around"),
@@ -1013,6 +1022,44 @@ fn a_cache_has_a_price_a_wear_and_a_place_in_the_answer() {
     ] {
         let message = refused(&["advise", &ask(price, caches)]);
         assert!(message.contains(word), "{message}");
+    }
+}
+
+#[test]
+fn compare_adds_up_the_prices_of_disks_and_flash_devices() {
+    let folder = Folder::new();
+    let stack = |name: &str, cache: &str| {
+        let text = format!(
+            "seed = 1\n[workload]\nkind = \"synthetic\"\nrequests = 400\nread_share = 0.5\nsize = \"4KiB\"\n\
+             region_size = \"64MiB\"\narrivals = {{ process = \"poisson\", rate_per_s = 40 }}\n{cache}[volume]\n\
+             layout = \"raid5\"\ndrives = 4\ndrive = \"quantum-atlas-10k\"\n"
+        );
+        folder.put(&format!("{name}.toml"), &text)
+    };
+    let cache = "[cache]\nkind = \"bcache\"\ndrive = \"samsung-870-evo-1tb\"\nsize = \"256MiB\"\n";
+    let (without, with) = (stack("without", ""), stack("with", cache));
+    let compared = |prices: &[&str]| json(&[&["compare", &without, &with][..], prices].concat());
+    let price = |answer: &Value, name: &str| {
+        let devices = answer["devices"].as_array().unwrap();
+        let one = devices.iter().find(|one| one["name"] == name).unwrap();
+        (one["price"].clone(), one["disks"].clone())
+    };
+    let both = compared(&["--drive-price", "110.5", "--flash-price", "90"]);
+    assert_eq!(price(&both, "without"), (442.0.into(), 4.into()));
+    assert_eq!(price(&both, "with"), (532.0.into(), 4.into()));
+    // Without the price of a flash device, the price of the stack with one is unknown.
+    let disks = compared(&["--drive-price", "0"]);
+    assert_eq!(price(&disks, "without").0, 0.0);
+    assert_eq!(price(&disks, "with").0, Value::Null);
+    for option in ["--drive-price", "--flash-price"] {
+        for value in ["-1", "nan", "inf", "dear"] {
+            let message = refused(&["compare", &without, &with, &format!("{option}={value}")]);
+            let said = format!("found {value}; expected a price, 0 or more");
+            assert!(
+                message.contains(option) && message.contains(&said),
+                "{message}"
+            );
+        }
     }
 }
 
@@ -1154,6 +1201,15 @@ fn wishes_that_cannot_be_are_refused_with_what_could() {
             &["--price", "50", "--drive-price", "20"],
             &["no layout of 3 to 4 drives"],
         ),
+        (
+            &["--drive-price=-5"],
+            &["[drives] price, or --drive-price: found -5; expected a number above 0"],
+        ),
+        (
+            &["--flash-price=-5"],
+            &["--flash-price: found -5; expected"],
+        ),
+        (&["--price=-5"], &["price: found -5; expected"]),
         (&["--drives", "0"], &["from 1 to 64"]),
         (&["--mttf-hours", "0"], &["above 0"]),
     ] {

@@ -134,6 +134,10 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke array assemble disk0 disk1 disk2 disk3 disk4 --socket /tmp/vol.sock",
         "fullstroke array assemble --help",
     ),
+    (
+        "fullstroke array assemble disk0 disk1 disk2 disk3 disk4 --socket /tmp/vol.sock --late read-around --late-set after=20ms",
+        "fullstroke array assemble --help",
+    ),
     // This command needs a kernel with ublk. `tests/live/ublk.rs` emulates one.
     (
         "fullstroke array assemble disk0 disk1 disk2 disk3 disk4 --ublk --control /tmp/vol.control",

@@ -1199,3 +1199,124 @@ fn an_arrays_numbers_say_what_its_clients_did_and_which_member_failed() {
     }
     served.stop();
 }
+
+#[test]
+fn an_array_reads_around_late_members_and_tells_how_often() {
+    let place = MemberFiles::new(5);
+    success(&strings(&place.create(
+        &[0, 1, 2, 3, 4],
+        &["--layout", "raid5", "--spares", "1"],
+    )));
+    // Every read takes longer than a nanosecond, so every read is late.
+    let options = [
+        "--late",
+        "read-around",
+        "--late-set",
+        "after=1ns",
+        "--metrics",
+        "127.0.0.1:0",
+    ];
+    let served = place.assemble(&[0, 1, 2, 3, 4], &options).unwrap();
+    let mut client = served.client();
+    let size = client.properties().size_bytes as usize;
+    let bytes = pattern(size, 3);
+    client.write(0, &bytes, CommandFlags::empty()).unwrap();
+    let mut read = vec![0; 4096];
+    let late = || served.status()["late"].clone();
+    assert_eq!(late()["policy"], "read-around");
+    let began = Instant::now();
+    while late()["late_io"] == 0 {
+        assert!(began.elapsed() < PATIENCE, "{}", served.status());
+        for at in (0..size - 4096).step_by(50_000) {
+            client.read(at as u64, &mut read).unwrap();
+            assert!(read == bytes[at..at + 4096], "from byte {at}");
+        }
+    }
+    let mut all = vec![0; size];
+    client.read(0, &mut all).unwrap();
+    assert!(all == bytes);
+    let socket = text(&served.socket);
+    let shown = success(&["array", "status", &socket]);
+    assert!(
+        shown.contains("late members: read-around after 0.0 ms, "),
+        "{shown}"
+    );
+    let found = samples_at(&served.metrics.clone().unwrap());
+    let status = served.status();
+    let member = |slot: usize| {
+        let device = place.member(slot);
+        let name = "fullstroke_member_late_io_total";
+        found[&format!("{name}{{export=\"vol\",place=\"{slot}\",device=\"{device}\"}}")]
+    };
+    let sum = (0..4).map(member).sum::<f64>();
+    assert_eq!(status["late"]["late_io"].as_f64(), Some(sum), "{status}");
+    let member_io = found["fullstroke_late_member_io_total{export=\"vol\"}"];
+    assert!(member_io >= sum, "{found:#?}");
+    served.stop();
+    // A kill may leave a row between data and parity, which an assembly mends as always.
+    let options = ["--late", "read-around", "--late-set", "percentile=0.5"];
+    let served = place.assemble(&[0, 1, 2, 3, 4], &options).unwrap();
+    served.client().read(0, &mut all).unwrap();
+    assert!(all == bytes);
+    served.kill();
+    let served = place.assemble(&[0, 1, 2, 3, 4], &[]).unwrap();
+    served.client().read(0, &mut all).unwrap();
+    assert!(all == bytes);
+    assert_eq!(served.status()["late"], Value::Null);
+    served.stop();
+}
+
+#[test]
+fn policies_that_cannot_be_are_refused_with_their_keys() {
+    let place = MemberFiles::new(3);
+    success(&strings(&place.create(&[0, 1, 2], &["--layout", "raid5"])));
+    let refuses = |options: &[&str], words: &[&str]| {
+        let Err(message) = place.assemble(&[0, 1, 2], options) else {
+            panic!("{options:?} was accepted")
+        };
+        let has_all = words.iter().all(|word| message.contains(word));
+        assert!(has_all, "{options:?}: {message}");
+    };
+    refuses(
+        &["--late", "wiat"],
+        &["--late", "`wiat`", "wait", "read-around"],
+    );
+    refuses(
+        &["--late", "read-around", "--late-set", "after=0"],
+        &["--late", "after", "found 0"],
+    );
+    refuses(
+        &["--late", "read-around", "--late-set", "afer=20ms"],
+        &["--late", "afer", "after"],
+    );
+    refuses(&["--late-set", "after=20ms"], &["--late", "after"]);
+    refuses(&["--late-set", "after"], &["KEY=VALUE"]);
+    refuses(
+        &["--late-set", "policy=fail"],
+        &["--late-set", "expected --late \"fail\""],
+    );
+    refuses(
+        &["--late", "read-around", "--member-timeout", "0"],
+        &["--member-timeout", "found 0", "above 0"],
+    );
+    refuses(
+        &["--late", "fail", "--member-timeout", "8"],
+        &["--member-timeout", "found 8", "one of the two"],
+    );
+    refuses(&["--late", "sit-out"], &["sit-out", "3 members"]);
+    // A refusal leaves the members as they are, and the other policies are accepted.
+    for options in [
+        &["--late", "wait"][..],
+        &["--late", "fail", "--late-set", "timeout=8s"],
+    ] {
+        let served = place.assemble(&[0, 1, 2], options).unwrap();
+        assert_eq!(served.status()["state"], "whole");
+        served.stop();
+    }
+    let place = MemberFiles::new(2);
+    success(&strings(&place.create(&[0, 1], &["--layout", "raid0"])));
+    let Err(message) = place.assemble(&[0, 1], &["--late", "read-around"]) else {
+        panic!("raid0 has no other copy")
+    };
+    assert!(message.contains("raid0 has no second copy"), "{message}");
+}
