@@ -1036,7 +1036,7 @@ fn compare_adds_up_the_prices_of_disks_and_flash_devices() {
         );
         folder.put(&format!("{name}.toml"), &text)
     };
-    let cache = "[cache]\nkind = \"bcache\"\ndrive = \"samsung-870-evo-1tb\"\nsize = \"256MiB\"\n";
+    let cache = "[cache]\nkind = \"bcache\"\ndrive = \"samsung-870-evo-1tb\"\nsize = \"512MiB\"\n";
     let (without, with) = (stack("without", ""), stack("with", cache));
     let compared = |prices: &[&str]| json(&[&["compare", &without, &with][..], prices].concat());
     let price = |answer: &Value, name: &str| {

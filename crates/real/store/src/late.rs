@@ -7,7 +7,6 @@
 //! `wait` is the absence of a policy. `fail` is the time limit of the members
 //! ([`Timed`](crate::Timed)).
 
-use crate::array::{Array, RequestScratch};
 use crate::member_transfer::{FailedTransfer, MemberTransfer};
 use crate::transfer::Devices;
 use crate::{ArrayError, Device};
@@ -120,7 +119,7 @@ pub(crate) struct LateReads {
     sit_outs: AtomicU64,
     /// Reads that a member could not carry out, after their requests were answered.
     unread: Mutex<Vec<FailedTransfer>>,
-    /// Members that sat out at the last look.
+    /// Members that sat out at the last call of [`note_sitting`](LateReads::note_sitting).
     sat_out: Mutex<Vec<bool>>,
 }
 
@@ -224,8 +223,19 @@ impl LateReads {
         self.unread().push(FailedTransfer { transfer, error });
     }
 
+    /// Returns the reads that members could not carry out since the last call.
+    pub(crate) fn take_unread(&self) -> Vec<FailedTransfer> {
+        std::mem::take(&mut self.unread())
+    }
+
     fn unread(&self) -> MutexGuard<'_, Vec<FailedTransfer>> {
         self.unread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes whether a member sits out. Returns true if this has changed since the last call.
+    pub(crate) fn note_sitting(&self, slot: usize, sits_out: bool) -> bool {
+        let mut sat_out = self.sat_out.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut sat_out[slot], sits_out) != sits_out
     }
 
     /// True if reads leave the member out.
@@ -255,49 +265,4 @@ impl LateReads {
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-impl Array {
-    /// Does the work that reads around members leave behind: mends sectors that could not be read
-    /// after all, finds members that hang, and reports members that begin or end to sit out. Call
-    /// this about once a second.
-    ///
-    /// # Errors
-    /// Data cannot be computed, or the array has halted.
-    pub fn tend_late_reads(&self, worker: &mut RequestScratch) -> Result<(), ArrayError> {
-        let Some(late) = self.late.get() else {
-            return Ok(());
-        };
-        let devices = self.devices();
-        let now = Instant::now();
-        for limit in devices.iter().flatten().filter_map(|device| device.limit()) {
-            limit.check_begun(now);
-        }
-        for (slot, device) in devices.iter().enumerate() {
-            let sits_out = device.is_some() && late.sits_out(slot);
-            let mut sat_out = late.sat_out.lock().unwrap_or_else(PoisonError::into_inner);
-            if std::mem::replace(&mut sat_out[slot], sits_out) == sits_out {
-                continue;
-            }
-            let name = device
-                .as_ref()
-                .map_or_else(String::new, |device| device.name());
-            let (kind, why) = match sits_out {
-                true => (
-                    "sits-out",
-                    "its reads take far longer than those of the other members: reads go around the member for a while",
-                ),
-                false => ("reads", "the member gets reads again"),
-            };
-            self.happened(kind, slot, name, why);
-        }
-        let unread = std::mem::take(&mut *late.unread());
-        let mut result = Ok(());
-        for failed in unread {
-            // An error of one read does not keep the others from being mended.
-            let mended = self.mend_left_behind(worker, failed);
-            result = result.and(mended);
-        }
-        result
-    }
 }

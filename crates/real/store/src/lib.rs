@@ -30,7 +30,7 @@
 //! | `roster_record.rs` | the recorded description of an array in use |
 //! | `vacant.rs` | devices that become members: owners, room, old signatures |
 //! | `members.rs` | members fail, come back and are replaced |
-//! | `members/filling.rs`, `members/mending.rs`, `members/recording.rs` | filling members; mending sectors; the records of members' states |
+//! | `members/filling.rs`, `members/mending.rs`, `members/recording.rs`, `members/tending.rs` | filling members; mending sectors; the records of members' states; what reads around members leave behind |
 //! | `status.rs` | the state of an array for people |
 //! | `gears.rs`, `gear_state.rs` | members in standby while the array has little load |
 //! | `comparison.rs` | comparing the pieces of a planned write with the present bytes; the results |

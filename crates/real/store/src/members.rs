@@ -3,6 +3,7 @@
 mod filling;
 mod mending;
 mod recording;
+mod tending;
 
 use crate::array::Array;
 use crate::condition::ArrayEvent;
