@@ -16,7 +16,9 @@
 //! and the member gets the data again. A volume without a policy has no such node.
 //!
 //! A read around a member takes no locks of rows, and so may overtake a write of the same row. The
-//! times are right all the same; a store of bytes does not use this node.
+//! times are right all the same; a store of bytes does not use this node. An array on devices uses
+//! the same rules ([`LateRule`]), and reads around members under the locks of its rows
+//! (`real/store/src/array/race.rs`).
 
 mod around;
 mod fail;

@@ -173,6 +173,7 @@ pub fn serve(
     }
     let stopped = server.array.stop();
     server.tell_all(options, tell);
+    server.array.wait_for_late_reads(ENDING);
     // The devices must be free before the control socket disappears, because clients take that for
     // the end of the server.
     server.array.release();

@@ -215,6 +215,8 @@ impl Device for Timed {
             if result.is_ok() {
                 limit.note_read(took);
             }
+            // Whoever waits for the last read under way may open the device again.
+            drop(inner);
             let is_left = limit.end_read(number);
             take(EndedRead {
                 result,

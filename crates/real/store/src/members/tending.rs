@@ -2,7 +2,11 @@
 
 use crate::ArrayError;
 use crate::array::{Array, RequestScratch};
-use std::time::Instant;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Interval between two looks at the reads under way.
+const LOOK: Duration = Duration::from_millis(10);
 
 impl Array {
     /// Does the work that reads around members leave behind: mends sectors that could not be read
@@ -44,5 +48,18 @@ impl Array {
             result = result.and(mended);
         }
         result
+    }
+
+    /// Waits until no read is left behind, but no longer than `patience`. A read under way keeps its
+    /// device open, and nobody else can use the device meanwhile.
+    pub(crate) fn wait_for_late_reads(&self, patience: Duration) {
+        let devices = self.devices();
+        let limits: Vec<_> = (devices.iter().flatten())
+            .filter_map(|device| device.limit())
+            .collect();
+        let began = Instant::now();
+        while began.elapsed() < patience && limits.iter().any(|limit| limit.left_behind() > 0) {
+            sleep(LOOK);
+        }
     }
 }
