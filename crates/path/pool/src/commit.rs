@@ -1,10 +1,10 @@
 //! The steps of a commit of the intent log (`zil_commit`, `zil_lwb_write_issue`, OpenZFS 2.1).
 
+use crate::classes::Class;
 use crate::io::{Cause, Purpose};
 use crate::keys::Logbias;
 use crate::place::Dva;
 use crate::pool::Pool;
-use crate::queue::Class;
 use crate::zil::Commit;
 use fullstroke_contract::{Effects, Operation};
 use fullstroke_units::Time;

@@ -5,10 +5,11 @@ mod trim;
 
 use crate::block::BlockMap;
 use crate::capacity::{FRONT, PARTITION};
+use crate::classes::Class;
 use crate::config::PoolSettings;
 use crate::keys::ResilverKind;
 use crate::place::Dva;
-use crate::queue::{Class, LeafIo, LeafQueue, Sent};
+use crate::queue::{LeafIo, LeafQueue, Sent};
 use crate::vdev::Vdev;
 use fullstroke_contract::{
     Completion, Effects, Extent, Hints, Operation, Request, RequestId, RequestStatus, Slots,
@@ -171,7 +172,7 @@ impl PoolIo {
             filling: vec![false; members],
             to_spare: settings.resilver == ResilverKind::Spare,
             early: Vec::new(),
-            async_writes: crate::queue::async_writes(0, 1),
+            async_writes: crate::classes::async_writes(0, 1),
             blocks: Slots::default(),
             ended: Vec::new(),
             map: BlockMap::default(),

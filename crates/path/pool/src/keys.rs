@@ -92,8 +92,9 @@ pub struct ScanKeys {
     /// records reads them). A choice below `all` shows the pace of these records alone. Default
     /// `all`.
     pub scan_records: ScanRecords,
-    /// Bytes of data of a scrub or healing resilver in flight for each drive
-    /// (`zfs_scan_vdev_limit`). Default 16MiB; OpenZFS before 2.2 had 4MiB.
+    /// Bytes of data of a scrub or healing resilver in flight for each data drive of a vdev
+    /// (`zfs_scan_vdev_limit`); a mirror counts as one drive. Default 16MiB; OpenZFS before 2.2 had
+    /// 4MiB.
     pub scan_limit: Bytes,
     /// Memory for sorting the blocks of a scrub or healing resilver, at most a twentieth of the used
     /// space (`zfs_scan_mem_lim_fact`). Default: a tenth of `arc`, at least 16MiB.

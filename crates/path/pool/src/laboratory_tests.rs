@@ -23,6 +23,10 @@ const LABELS_BEHIND: u64 = 1 << 10;
 /// Time that the process needs for a request under emulation. An estimate.
 const GAP: Duration = Duration::from_micros(100);
 
+/// Time of the guest's processor for a read of 128 KiB in order: copy, checksum and the threads of the
+/// pool. One value for all pools. The bytes that the pools read ahead show the time: 8 to 10 ms.
+const GAP_OF_STREAM: Duration = Duration::from_millis(9);
+
 /// Counts over the members: requests and KiB, without labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sums {
@@ -126,6 +130,15 @@ fn load(bench: &mut Bench, words: &[&str]) -> Sums {
     } else {
         Operation::Write
     };
+    let mut gap = GAP;
+    if (kind, order) == ("r", "seq") {
+        gap = GAP_OF_STREAM;
+        // The guest has looked for partitions, so the first record is in memory.
+        bench.submit(u64::MAX, operation, 0, 8, false);
+        bench.seconds(10);
+        bench.done.clear();
+        bench.sent.clear();
+    }
     let mut submitted = 0;
     while (bench.done.len() as u64) < count {
         if submitted < count && submitted < bench.done.len() as u64 + depth {
@@ -136,7 +149,7 @@ fn load(bench: &mut Bench, words: &[&str]) -> Sums {
             let start = (offset + index * bytes) / 512;
             bench.submit(submitted, operation, start, bytes / 512, kind == "s");
             submitted += 1;
-            bench.run(bench.now + GAP);
+            bench.run(bench.now + gap);
         } else {
             bench.run(bench.now + Duration::from_millis(1));
         }
@@ -167,6 +180,9 @@ const METADATA_KIB: u64 = 650;
 /// model has in memory.
 const METADATA_READ_KIB: u64 = 150;
 
+/// Reads of this metadata.
+const METADATA_READS: u64 = 15;
+
 /// Label writes of a group on each drive.
 const LABELS: u64 = 4;
 
@@ -187,10 +203,16 @@ fn carry_out(asked: &[&str], shape: &[&str], filled: u64) -> Option<Sums> {
                 .iter()
                 .filter(|word| word.starts_with("/dev/"))
                 .collect();
+            // The pool's blocks begin two drives further on than the model's: the drive that was
+            // replaced got the shortest column of each record and has all padding.
             let member = names.iter().position(|name| **name == asked[1]).unwrap();
+            let member = (member + names.len() / 2) % names.len();
             let pool =
                 std::mem::replace(&mut bench.pool, Bench::new(Kind::Mirror, json!({}), 2).pool);
             bench.pool = pool.resilvering(member, Sectors::ZERO);
+            // Tasks of `zpool replace` wait for a later group, so each drive takes ten writes at a time
+            // (`spa_has_pending_synctask`). Much dirty data has the same effect.
+            bench.pool.txg.dirty = bench.pool.txg.most;
             bench.seconds(1000);
             Some(sums(&bench))
         }
@@ -233,30 +255,46 @@ fn compared(oracle: &str) -> Vec<(String, Sums, Sums, u64)> {
     all
 }
 
-/// The bytes of every load, scrub and resilver agree, and the number of random reads and of writes.
+/// The bytes of every load, scrub and resilver agree, and the number of reads and of writes.
 /// `cargo test -p fullstroke-pool laboratory -- --nocapture` prints all rows.
 #[test]
 fn loads_have_the_bytes_and_requests_of_openzfs_on_the_members() {
-    let near = |a: u64, b: u64, more: u64| a.abs_diff(b) <= b / 20 + more;
+    let near = |a: u64, b: u64, part: u64, more: u64| a.abs_diff(b) <= b / part + more;
     let all = compared(LOADS);
     let mut far = Vec::new();
     let rows = all.len();
     for (asked, kernel, model, group) in all {
         let row = format!("{asked}\n  OpenZFS {kernel:?}\n  model   {model:?}, {group} a group");
         let metadata = METADATA_KIB * kernel.groups;
-        let mut is_near = near(model.written_kib, kernel.written_kib, metadata);
-        // The read-ahead of a stream ends at another place, within the largest distance of 64 MiB.
-        is_near &= asked.contains("load r seq")
-            || near(model.read_kib, kernel.read_kib, METADATA_READ_KIB);
-        is_near &= !asked.contains("load r rand") || near(model.reads, kernel.reads, 2);
+        let mut is_near = near(model.written_kib, kernel.written_kib, 20, metadata);
+        // A resilver of RAIDZ reads metadata of its own groups, too.
+        let is_scan = asked.contains("scrub") || asked.contains("replace");
+        let (bytes, reads, kib, more) = match () {
+            () if is_scan => (100, 5, METADATA_READ_KIB / 4, 0),
+            // A read-ahead ends an eighth further for each read that came too late.
+            () if asked.contains("load r seq") => (10, 10, 0, 0),
+            () => (20, 20, METADATA_READ_KIB, METADATA_READS),
+        };
+        is_near &= near(model.read_kib, kernel.read_kib, bytes, kib);
+        // The emulated processor is too slow for 4,096 small records of a scrub, and one stream has
+        // shorter reads for a reason that is not known (VALIDATION.md).
+        let reads = match () {
+            () if asked.contains("16k: scrub") => 2,
+            () if asked.contains("raidz1 0 1 2 128k: load r seq") => 3,
+            () => reads,
+        };
+        is_near &= near(model.reads, kernel.reads, reads, more);
+        is_near &= !asked.contains("load r rand") || near(model.reads, kernel.reads, 33, 2);
         // The time of a group differs, so that a load may end in another number of groups.
         let written =
             model.writes + group * kernel.groups - group * model.groups.min(kernel.groups);
-        // Writes of a dRAID, and of a resilver of RAIDZ, are longer than those of OpenZFS. The causes
-        // are not known (VALIDATION.md).
-        let off = if asked.contains("draid") { 2 } else { 3 };
-        is_near &= written.abs_diff(kernel.writes) <= kernel.writes / off
-            || asked.starts_with("raidz") && asked.contains("replace");
+        // Writes of a dRAID are longer than those of OpenZFS (VALIDATION.md).
+        let part = match () {
+            () if asked.contains("replace") => 10,
+            () if asked.contains("draid") => 2,
+            () => 3,
+        };
+        is_near &= near(written, kernel.writes, part, 0);
         println!("{row}");
         if !is_near {
             far.push(row);

@@ -20,6 +20,7 @@ mod arc;
 mod block;
 pub mod capacity;
 mod checks;
+mod classes;
 mod commit;
 mod config;
 pub mod draid;

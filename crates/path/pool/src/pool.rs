@@ -12,22 +12,23 @@
 //! | `zil.rs`, `commit.rs` | the intent log |
 //! | `allocate.rs` | a place for each block |
 //! | `processor.rs` | time of the processor for records |
-//! | `io.rs`, `io/`, `queue.rs` | columns of blocks, and the queue of each drive |
+//! | `io.rs`, `io/`, `queue.rs`, `classes.rs` | columns of blocks, and the queue of each drive |
 //! | `resilver.rs`, `segments.rs` | scrubs, and filling a new drive |
 //! | `trim.rs`, `trim_ranges.rs` | TRIM of free space |
 //! | `scan.rs`, `scatter.rs` | the order of the records of a scan, and scattered records |
 //!
 //! Departures from ZFS: metadata of a volume is in memory for reads, and has an
-//! estimated size for writes (`sync.rs`). A read of a record that is being read ahead does
-//! not hurry the read-ahead. A record without a free place is written over its old place.
+//! estimated size for writes (`sync.rs`). A record without a free place is written over its old place.
 
 mod files;
 mod metadata;
 mod node;
+mod objects;
 mod records;
 mod trim_steps;
 
 use crate::allocate::Space;
+use crate::classes::async_writes;
 use crate::config::PoolSettings;
 use crate::files::KnownMetadata;
 use crate::io::{Block, PoolIo, Purpose};
@@ -35,7 +36,6 @@ use crate::keys::{Logbias, Sync};
 use crate::l2arc::L2arc;
 use crate::place::FirstPlaces;
 use crate::processor::{Job, Processor, add_work};
-use crate::queue::async_writes;
 use crate::resilver::Resilver;
 use crate::throttle::Throttle;
 use crate::trim::Trim;

@@ -485,7 +485,53 @@ fn a_scrub_reads_every_record_with_its_parity_or_copies_and_writes_its_progress(
             map.columns().iter().map(|column| column.size).sum()
         };
         let expected: u64 = (0..records).map(columns).sum();
-        assert_eq!(bench.pool.io.moved.0, expected, "{kind:?}");
+        // 80 blocks of the pool's own objects, each in three copies with parity.
+        let metadata = 240 * columns_of_metadata(settings);
+        assert_eq!(bench.pool.io.moved.0, expected + metadata, "{kind:?}");
+    }
+}
+
+/// Returns the bytes that a scrub reads for a copy of a block of one sector.
+fn columns_of_metadata(settings: &PoolSettings) -> u64 {
+    let mut map = crate::BlockMap::default();
+    settings.vdevs[0].0.map(0, 1 << settings.ashift, &mut map);
+    map.columns().iter().map(|column| column.size).sum()
+}
+
+/// `dsl_scan_sync` issues nothing behind the end of its turn, and waits for all I/O of the turn.
+#[test]
+fn a_group_waits_for_the_reads_of_a_scrub() {
+    let mut bench = raidz2(json!({ "volsize": "1GiB", "scrub": true }));
+    bench.parallel = Some(Duration::from_secs(4));
+    bench.run(Time::ZERO + Duration::from_millis(5001));
+    assert!(bench.pool.resilver.is_busy());
+    while bench.pool.txg.step == crate::txg::Step::Scan {
+        assert!(bench.now < Time::ZERO + Duration::from_secs(100));
+        bench.run(bench.now + Duration::from_millis(10));
+    }
+    assert!(!bench.pool.resilver.is_busy());
+    assert!(bench.now >= Time::ZERO + Duration::from_secs(8));
+    assert_eq!(
+        bench.pool.txg.groups, 0,
+        "the metadata of the group follows"
+    );
+    bench.seconds(100);
+    assert!(bench.pool.txg.groups >= 1);
+}
+
+/// The limit counts drives without parity (`scan_io_queues_run_one`).
+#[test]
+fn a_scan_keeps_to_its_limit_for_each_data_drive() {
+    for (kind, keys, drives, data) in [
+        (Kind::Raidz(2), json!({}), 8, 6),
+        (Kind::Mirror, json!({ "width": 3 }), 3, 1),
+        (Kind::Draid(1), json!({ "data": 3, "spares": 1 }), 9, 7),
+    ] {
+        let mut keys = keys;
+        keys["scrub"] = json!(true);
+        let bench = Bench::new(kind, keys, drives);
+        let most = bench.pool.units_in_flight(128 << 10);
+        assert_eq!(most, data * 128, "{kind:?}: 16 MiB for each data drive");
     }
 }
 

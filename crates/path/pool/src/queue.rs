@@ -1,50 +1,17 @@
 //! The queue of one drive of a pool: classes with limits, order, and aggregation
-//! (`module/zfs/vdev_queue.c`, OpenZFS 2.1).
+//! (`module/zfs/vdev_queue.c`, OpenZFS 2.2).
 //!
-//! 1. Each I/O has a class. A class has a least and a largest number of I/Os in the drive. The first
-//!    class below its least number goes first, then the first class below its largest number.
+//! 1. Each I/O has a class. A class has a least and a largest number of I/Os in the drive. Classes
+//!    below their least number have turns; then the first class below its largest number goes.
 //! 2. Synchronous classes are served in the order of arrival, the others by address: the next I/O
 //!    after the last one, within half a second of arrivals.
 //! 3. Neighbours of the chosen I/O join it, up to 1 MiB. Reads join across gaps of 32 KiB. Optional
 //!    writes (skipped sectors) join across gaps of 4 KiB, and go away if they join nothing.
 
+use crate::classes::{ACTIVE_MAX, CLASSES, Class, LIMITS};
 use fullstroke_contract::{Operation, Slots};
 use fullstroke_units::Time;
 use std::collections::BTreeSet;
-
-/// Class of an I/O: `zio_priority_t`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Class {
-    SyncRead,
-    SyncWrite,
-    AsyncRead,
-    AsyncWrite,
-    /// Scrub and healing resilver.
-    Scrub,
-    /// Sequential resilver: reads, and the writes of missing columns (`vdev_raidz.c`:
-    /// `ZIO_PRIORITY_REBUILD` for both).
-    Rebuild,
-    /// TRIM of free space.
-    Trim,
-}
-
-const CLASSES: [Class; 7] = [
-    Class::SyncRead,
-    Class::SyncWrite,
-    Class::AsyncRead,
-    Class::AsyncWrite,
-    Class::Scrub,
-    Class::Rebuild,
-    Class::Trim,
-];
-
-/// Least and largest number of I/Os in the drive, by class: `zfs_vdev_*_min_active`,
-/// `zfs_vdev_*_max_active`.
-const LIMITS: [(u32, u32); CLASSES.len()] =
-    [(10, 10), (10, 10), (1, 3), (2, 10), (1, 3), (1, 3), (1, 2)];
-
-/// Largest number of I/Os in the drive: `zfs_vdev_max_active`.
-const ACTIVE_MAX: u32 = 1000;
 
 /// I/Os of a scrub after which a scrub alone may use its largest number: `zfs_vdev_nia_delay`.
 const DELAY: u32 = 5;
@@ -118,6 +85,8 @@ pub(crate) struct LeafQueue {
     sent: Slots<InDrive>,
     active: [u32; CLASSES.len()],
     arrivals: u64,
+    /// Index in `CLASSES` behind the class that went last: `vq_last_prio + 1`.
+    next_class: usize,
     /// End of the last I/O.
     last: u64,
     /// Credit of scrubs beside interactive I/O: `vq_nia_credit`.
@@ -128,13 +97,6 @@ pub(crate) struct LeafQueue {
 
 fn flavour(io: &LeafIo) -> usize {
     usize::from(io.operation != Operation::Read) + 2 * usize::from(io.class.is_of_scans())
-}
-
-impl Class {
-    /// Returns true for the classes that give way to interactive I/O (`vdev_queue_is_interactive`).
-    pub(crate) fn is_of_scans(self) -> bool {
-        matches!(self, Class::Scrub | Class::Rebuild)
-    }
 }
 
 impl LeafQueue {
@@ -185,21 +147,40 @@ impl LeafQueue {
         }
     }
 
-    /// Returns the class that goes next.
-    fn class_to_issue(&self, async_writes: u32) -> Option<Class> {
+    /// Returns the class that goes next, and begins the turn of the class behind.
+    fn class_to_issue(&mut self, async_writes: u32) -> Option<Class> {
         if self.active.iter().sum::<u32>() >= ACTIVE_MAX {
             return None;
         }
-        let below = |class: &&Class, least: bool| {
-            let index = **class as usize;
-            let (low, high) = self.limits(**class, async_writes);
+        let below = |index: &usize, least: bool| {
+            let (low, high) = self.limits(CLASSES[*index], async_writes);
             let limit = if least { low } else { high };
-            !self.by_class[index].is_empty() && self.active[index] < limit
+            !self.by_class[*index].is_empty() && self.active[*index] < limit
         };
-        let first = CLASSES.iter().find(|class| below(class, true));
-        first
-            .or_else(|| CLASSES.iter().find(|class| below(class, false)))
-            .copied()
+        let all = 0..CLASSES.len();
+        let from = self.next_class.min(CLASSES.len());
+        let mut in_turn = (from..CLASSES.len()).chain(0..from);
+        let first = in_turn.find(|index| below(index, true));
+        let found = first.or_else(|| all.clone().find(|index| below(index, false)));
+        // Without a class the first class has the next turn.
+        self.next_class = found.map_or(0, |index| index + 1);
+        found.map(|index| CLASSES[index])
+    }
+
+    /// Moves the waiting read-ahead of a block to the synchronous reads, because a request waits for
+    /// the block (`arc_read`, `vdev_queue_change_io_priority`).
+    pub(crate) fn hurry(&mut self, block: u32, offset: u64) {
+        let is_ahead = |io: &LeafIo| io.class == Class::AsyncRead && io.block == Some(block);
+        let mut reads = self.by_place[0].range((offset, 0)..=(offset, NONE));
+        let Some(&(_, id)) = reads.find(|(_, id)| is_ahead(&self.waiting[*id].io)) else {
+            return;
+        };
+        self.arrivals += 1;
+        let at = &mut self.waiting[id];
+        self.by_class[Class::AsyncRead as usize].remove(&(at.key, id));
+        at.io.class = Class::SyncRead;
+        at.key = (self.arrivals, 0);
+        self.by_class[Class::SyncRead as usize].insert((at.key, id));
     }
 
     /// Takes the next I/O out of the queue and counts it as in the drive; `None` if nothing may go.
@@ -368,23 +349,6 @@ impl LeafQueue {
             }
             next = part.next;
         }
-    }
-}
-
-/// Returns the largest number of asynchronous writes in a drive for an amount of dirty data: 2 up to
-/// 30 % of the largest amount, 10 from 60 %, and in proportion between
-/// (`vdev_queue_max_async_writes`).
-pub(crate) fn async_writes(dirty: u64, most: u64) -> u32 {
-    let (least, largest) = LIMITS[Class::AsyncWrite as usize];
-    // zfs_vdev_async_write_active_min_dirty_percent and
-    // zfs_vdev_async_write_active_max_dirty_percent.
-    let (from, to) = (most / 100 * 30, most / 100 * 60);
-    if dirty < from {
-        least
-    } else if dirty >= to {
-        largest
-    } else {
-        least + ((dirty - from) * u64::from(largest - least) / (to - from).max(1)) as u32
     }
 }
 

@@ -1,6 +1,7 @@
 //! Limits of classes, joined I/Os, and scrubs beside other I/O.
 
 use super::*;
+use crate::classes::async_writes;
 
 fn io(class: Class, offset: u64, size: u64, block: u32) -> LeafIo {
     let reads = matches!(class, Class::SyncRead | Class::AsyncRead | Class::Scrub);
@@ -24,7 +25,7 @@ fn blocks(queue: &mut LeafQueue, sent: Sent) -> Vec<u32> {
 }
 
 #[test]
-fn each_class_keeps_to_its_limits_and_the_first_goes_first() {
+fn each_class_keeps_to_its_limits_and_classes_below_their_least_number_have_turns() {
     let mut queue = LeafQueue::default();
     for number in 0..40 {
         let far = u64::from(number) << 30;
@@ -36,7 +37,8 @@ fn each_class_keeps_to_its_limits_and_the_first_goes_first() {
     let reads = sent.iter().filter(is_read);
     assert_eq!(reads.count(), 10);
     assert_eq!(sent.len(), 12, "two writes beside ten reads");
-    assert!(sent[..10].iter().all(|sent| is_read(&sent)));
+    let order: Vec<bool> = sent.iter().map(|sent| is_read(&sent)).collect();
+    assert_eq!(order[..5], [true, false, true, false, true]);
     let more: Vec<Sent> = std::iter::from_fn(|| queue.next(10)).collect();
     assert_eq!(more.len(), 8, "with much dirty data ten writes");
 }
@@ -158,4 +160,24 @@ fn a_sequential_resilver_has_three_reads_and_writes_in_a_drive() {
             .is_some_and(|sent| sent.operation == Operation::Read || sent.block < 40)
     );
     assert!(queue.next(10).is_none(), "beside a write at most one");
+}
+
+/// `arc_read` hurries the read-ahead of a record for which a request waits.
+#[test]
+fn a_hurried_read_ahead_goes_beside_the_others() {
+    let mut queue = LeafQueue::default();
+    for number in 0..8 {
+        let far = u64::from(number) << 30;
+        queue.push(Time::ZERO, io(Class::AsyncRead, far, 4096, number));
+    }
+    let sent: Vec<Sent> = std::iter::from_fn(|| queue.next(2)).collect();
+    assert_eq!(sent.len(), 3, "three read-aheads at a time");
+    queue.hurry(6, 6 << 30);
+    // Neither another block at this place nor a read-ahead in the drive changes anything.
+    queue.hurry(6, 7 << 30);
+    queue.hurry(0, 0);
+    let hurried: Vec<u32> = std::iter::from_fn(|| queue.next(2))
+        .map(|sent| sent.block)
+        .collect();
+    assert_eq!(hurried, [6]);
 }

@@ -7,12 +7,12 @@
 //! A **sequential resilver** (`vdev_rebuild.c`) knows no blocks: `segments.rs`. The missing column
 //! goes to a new drive or to a distributed spare.
 
+use crate::classes::Class;
 use crate::config::PoolSettings;
 use crate::io::{Block, Cause, Purpose};
 use crate::keys::ResilverKind;
 use crate::place::Dva;
 use crate::pool::Pool;
-use crate::queue::Class;
 use crate::scan::ScanOrder;
 use crate::segments::Segments;
 use crate::txg::Scan;
@@ -57,6 +57,8 @@ pub(crate) struct Resilver {
     /// Time of the last unit.
     last: Time,
     order: ScanOrder,
+    /// Places and bytes of the pool's own objects, which the scan reads behind the records.
+    objects: Vec<(Dva, u64)>,
     /// True if the kind of a resilver is healing.
     healing: bool,
 }
@@ -88,6 +90,7 @@ impl Resilver {
             read: std::collections::VecDeque::new(),
             last: Time::ZERO,
             order: ScanOrder::new(settings),
+            objects: Vec::new(),
             healing: settings.resilver == ResilverKind::Healing,
         }
     }
@@ -122,9 +125,15 @@ impl Resilver {
         }
     }
 
+    /// Returns true while I/O of the scan is under way.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.in_flight > 0 || !self.read.is_empty()
+    }
+
     /// Returns the number of records that a scrub has read in this run, and the time of the last.
     pub(crate) fn scrubbed(&self) -> Option<(u64, Time)> {
-        let read = self.next - self.first - self.in_flight;
+        let read = self.next.min(self.records()) - self.first;
+        let read = read.saturating_sub(self.in_flight);
         (!self.fills && self.started).then_some((read, self.last))
     }
 }
@@ -196,7 +205,10 @@ impl Pool {
     fn units(&self) -> (u64, u64) {
         match Segments::of(&self.settings).filter(|_| !self.resilver.scrubs) {
             Some(segments) => (segments.count, segments.size),
-            None => (self.resilver.records(), self.settings.psize),
+            None => {
+                let objects = self.resilver.objects.len() as u64;
+                (self.resilver.records() + objects, self.settings.psize)
+            }
         }
     }
 
@@ -209,10 +221,16 @@ impl Pool {
                 let (place, size) = segments.place(vdev, unit);
                 (place, size, false)
             }
-            None => {
-                let record = self.resilver.order.record(unit);
-                self.place_of(record)
-            }
+            None => match unit.checked_sub(self.resilver.records()) {
+                Some(number) => {
+                    let (place, psize) = self.resilver.objects[number as usize];
+                    (place, psize, false)
+                }
+                None => {
+                    let record = self.resilver.order.record(unit);
+                    self.place_of(record)
+                }
+            },
         }
     }
 
@@ -220,9 +238,11 @@ impl Pool {
     pub(crate) fn units_in_flight(&self, size: u64) -> u64 {
         let settings = &self.settings;
         let (vdevs, width) = (settings.vdevs.len() as u64, settings.width() as u64);
+        // `scan_io_queues_run_one`: the limit counts data drives, and a mirror as one.
+        let of_scan = settings.scan.scan_limit.0 * settings.vdevs[0].0.data_drives();
         let bytes = match (self.resilver.scrubs, settings.resilver) {
-            (true, _) => settings.scan.scan_limit.0 * width * vdevs,
-            (false, ResilverKind::Healing) => settings.scan.scan_limit.0 * width,
+            (true, _) => of_scan * vdevs,
+            (false, ResilverKind::Healing) => of_scan,
             // `vdev_rebuild_thread`: at most half of the ARC for all vdevs.
             _ => (settings.rebuild_limit * width).min((settings.memory.arc.0 / 2 / vdevs).max(1)),
         };
@@ -235,8 +255,11 @@ impl Pool {
         if self.resilver.member.is_none() && !self.resilver.scrubs {
             return;
         }
-        self.resilver.started = true;
         let sequential = !self.resilver.scrubs && self.settings.resilver != ResilverKind::Healing;
+        if !self.resilver.started && !sequential {
+            self.resilver.objects = self.objects_at_rest();
+        }
+        self.resilver.started = true;
         let (reads, writes) = match sequential {
             true => (Class::Rebuild, Class::Rebuild),
             false => (Class::Scrub, Class::AsyncWrite),

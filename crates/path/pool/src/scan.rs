@@ -4,6 +4,7 @@
 //! 2. If the memory is full, the scan issues the largest runs of neighbouring blocks until some
 //!    memory is free (`dsl_scan_should_clear`, `scan_io_queue_fetch_ext`).
 //! 3. After the walk, the scan issues all remaining blocks in the order of their places.
+//! 4. The pool's own objects go last (`pool/objects.rs`).
 //!
 //! So records that lie together go first, memory fills with scattered records, and a memory full of
 //! scattered records is left for the end. Here a **batch** has as many scattered records as memory

@@ -6,11 +6,11 @@
 //! times.
 
 use crate::allocate::{NoPlace, Space};
+use crate::classes::Class;
 use crate::files::{POINTER, POINTERS_SHIFT, is_metadata};
 use crate::io::{Cause, Purpose};
 use crate::place::Dva;
 use crate::pool::Pool;
-use crate::queue::Class;
 use crate::txg::Step;
 use fullstroke_contract::{Effects, Operation};
 use fullstroke_units::Time;
@@ -72,8 +72,8 @@ impl Pool {
                     }
                 },
                 Step::Scan => {
-                    let ends = self.txg.scan_ends().unwrap_or(now);
-                    if ends > now && self.resilver.turn().is_some() {
+                    let goes_on = !self.txg.end_scan(now) || self.resilver.is_busy();
+                    if goes_on && self.resilver.turn().is_some() {
                         return;
                     }
                     self.txg.step = Step::Pool;

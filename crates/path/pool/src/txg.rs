@@ -6,9 +6,10 @@
 //! steps of a group follow each other: records, indirect blocks, the turn of a scan, the pool's own
 //! metadata, a flush, the labels, a flush.
 //!
-//! A scrub or healing resilver issues I/O in its turn of a group, and while no group is written
-//! (`dsl_scan_sync`). A turn has at least 1 s for a scrub and 3 s for a resilver, and at most 5 s since
-//! the start of the group. So a scan under load delays the end of each group.
+//! A scrub or healing resilver issues I/O in its turn of a group (`dsl_scan_sync`). A turn has at least
+//! 1 s for a scrub and 3 s for a resilver, and at most 5 s since the start of the group. Then the group
+//! waits for all I/O of the scan (`zio_wait` in `dsl_scan_sync`). So a scan under load delays the end of
+//! each group.
 
 use crate::place::Dva;
 use fullstroke_units::{Duration, Time};
@@ -99,8 +100,9 @@ pub(crate) struct Txg {
     pub(crate) outstanding: u32,
     /// Start of the last group.
     started: Time,
-    /// Earliest end of the turn of a scan.
+    /// Earliest end of the turn of a scan, and true from the end of the turn on.
     scan_until: Time,
+    scan_is_over: bool,
     /// End of the last delay.
     last_wake: Time,
     /// Number of groups written.
@@ -124,6 +126,7 @@ impl Txg {
             outstanding: 0,
             started: Time::ZERO,
             scan_until: Time::ZERO,
+            scan_is_over: false,
             last_wake: Time::ZERO,
             groups: 0,
         }
@@ -203,6 +206,13 @@ impl Txg {
     pub(crate) fn begin_scan(&mut self, now: Time, least: Duration) {
         self.step = Step::Scan;
         self.scan_until = now + least;
+        self.scan_is_over = false;
+    }
+
+    /// Ends the turn of a scan if its time has come. Returns true from the end of the turn on.
+    pub(crate) fn end_scan(&mut self, now: Time) -> bool {
+        self.scan_is_over |= self.scan_ends().is_some_and(|ends| ends <= now);
+        self.scan_is_over
     }
 
     /// Returns the time at which the turn of a scan ends if no further data becomes dirty; `None`
@@ -214,12 +224,12 @@ impl Txg {
         } else {
             self.scan_until.max(self.started + self.timeout)
         };
-        (self.step == Step::Scan).then_some(last)
+        self.scan_may_issue().then_some(last)
     }
 
     /// True if a scan may issue I/O.
     pub(crate) fn scan_may_issue(&self) -> bool {
-        matches!(self.step, Step::Idle | Step::Scan)
+        self.step == Step::Scan && !self.scan_is_over
     }
 
     /// Begins to write the open group.

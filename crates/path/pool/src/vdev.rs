@@ -74,12 +74,18 @@ impl Vdev {
     /// Returns the bytes after which the pool goes on to its next vdev. ZFS's unit is `aliquot` for
     /// each data drive (`metaslab_group_activate`: `metaslab_aliquot * (ndisks - nparity)`).
     pub fn turn(&self, aliquot: u64) -> u64 {
+        aliquot * self.data_drives()
+    }
+
+    /// Returns the number of drives without parity drives (`vdev_get_ndisks`, `vdev_get_nparity`). A
+    /// mirror counts as one drive, and spares of a dRAID do not count.
+    pub fn data_drives(&self) -> u64 {
         let drives = match self {
             Vdev::Mirror { .. } => 1,
             Vdev::Raidz(raidz) => raidz.children() - raidz.parities(),
             Vdev::Draid(draid) => draid.disks() - draid.parities(),
         };
-        aliquot * drives.max(1)
+        drives.max(1)
     }
 
     /// Writes the places of a block into `map`. The columns of a mirror are its copies.

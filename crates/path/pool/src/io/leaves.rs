@@ -2,8 +2,9 @@
 
 use super::{Cause, PoolIo, Purpose, WHOLE};
 use crate::capacity::{END, FRONT};
+use crate::classes::Class;
 use crate::place::Dva;
-use crate::queue::{Class, LeafIo};
+use crate::queue::LeafIo;
 use fullstroke_contract::{Effects, Operation, Request, RequestId};
 use fullstroke_units::Time;
 
@@ -43,6 +44,17 @@ impl PoolIo {
             self.push(now, member, io);
         }
         true
+    }
+
+    /// Lets a read-ahead of a block go as a synchronous read, as far as its columns still wait
+    /// (`zio_change_priority`).
+    pub(crate) fn hurry(&mut self, (dva, psize, old): (Dva, u64, bool), block: u32) {
+        self.place(dva, psize, old);
+        let first = self.first(dva.vdev);
+        for column in self.map.columns() {
+            let member = first + column.child as usize;
+            self.leaves[member].hurry(block, FRONT + column.offset);
+        }
     }
 
     /// Returns true if a column of the block lies on a drive under repair.

@@ -3,8 +3,9 @@
 use super::{Cause, PoolIo, Purpose};
 use crate::block::BlockMap;
 use crate::capacity::FRONT;
+use crate::classes::Class;
 use crate::place::Dva;
-use crate::queue::{Class, LeafIo};
+use crate::queue::LeafIo;
 use crate::vdev::Vdev;
 use fullstroke_contract::Operation;
 use fullstroke_units::Time;

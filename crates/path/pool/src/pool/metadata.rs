@@ -9,10 +9,10 @@
 //! are a thousandth of the blocks below.
 
 use super::Pool;
+use crate::classes::Class;
 use crate::files::{Files, KnownMetadata, METADATA_PSIZE, POINTER, is_metadata, is_pointers};
 use crate::io::Cause;
 use crate::place::Dva;
-use crate::queue::Class;
 use fullstroke_contract::{DatasetObject, Operation, RequestStatus};
 use fullstroke_units::Time;
 

@@ -2,12 +2,12 @@
 
 use super::Pool;
 use crate::arc::RecordCache;
+use crate::classes::Class;
 use crate::config::PoolSettings;
 use crate::files::{Files, is_metadata};
 use crate::io::{Block, Cause, Purpose};
 use crate::keys::Primarycache;
 use crate::place::{Dva, FirstPlaces};
-use crate::queue::Class;
 use crate::zfetch::Zfetch;
 use fullstroke_contract::{Effects, Operation, RequestStatus, Slots};
 use fullstroke_units::{SECTOR_BYTES, Time};
@@ -25,9 +25,24 @@ pub(crate) struct Records {
     pub(crate) files: Option<Files>,
     pub(crate) arc: RecordCache,
     zfetch: Zfetch,
-    /// Records that are being read, each with the first of its waiters.
-    reading: HashMap<u64, u32>,
+    /// Records that are being read ahead, and the number from which a read-ahead grows no longer at once
+    /// (`dmu_zfetch_prepare`: a sixteenth of the ARC).
+    ahead: u64,
+    ahead_most: u64,
+    /// Records that are being read.
+    reading: HashMap<u64, Reading>,
     waiters: Slots<Waiter>,
+}
+
+/// A record that is being read.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    /// The first waiter.
+    waiter: u32,
+    /// True for a read-ahead.
+    is_ahead: bool,
+    /// The block of a read-ahead from the vdevs that no request has waited for; `NONE` for other reads.
+    ahead: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +71,8 @@ impl Records {
             files,
             arc: RecordCache::new(memory.arc.0 / weight),
             zfetch,
+            ahead: 0,
+            ahead_most: memory.arc.0 / 16 / settings.record,
             reading: HashMap::new(),
             waiters: Slots::default(),
         }
@@ -143,26 +160,40 @@ impl Pool {
         self.txg.holds(record) || self.records.arc.holds(record)
     }
 
-    /// Lets a request wait for a record. Begins to read the record if nobody has.
+    /// Lets a request wait for a record. Begins to read the record if nobody has. A read-ahead of the
+    /// record becomes as urgent as the request (`arc_read`).
     pub(super) fn wait_for(&mut self, now: Time, record: u64, asked: u32) {
-        let head = self.records.reading.get(&record).copied();
+        let before = self.records.reading.get(&record).copied();
         let waiter = self.records.waiters.keep(Waiter {
             asked,
-            next: head.unwrap_or(NONE),
+            next: before.map_or(NONE, |before| before.waiter),
         });
-        self.records.reading.insert(record, waiter);
+        let reading = Reading {
+            waiter,
+            is_ahead: before.is_some_and(|before| before.is_ahead),
+            ahead: NONE,
+        };
+        self.records.reading.insert(record, reading);
         self.asked[asked].remaining += 1;
-        if head.is_none() {
-            let cause = Cause::of(&self.asked[asked].request);
-            match self.is_of_metadata(record) {
-                true => self.read_metadata(now, record, cause),
-                false => self.read_record(now, record, Class::SyncRead, cause),
+        match before {
+            Some(Reading { ahead: NONE, .. }) => {}
+            Some(Reading { ahead, .. }) => {
+                let place = self.place_of(record);
+                self.io.hurry(place, ahead);
+            }
+            None => {
+                let cause = Cause::of(&self.asked[asked].request);
+                match self.is_of_metadata(record) {
+                    true => self.read_metadata(now, record, cause),
+                    false => _ = self.read_record(now, record, Class::SyncRead, cause),
+                }
             }
         }
     }
 
-    /// Begins to read a record: from a cache on flash, or from the vdevs.
-    fn read_record(&mut self, now: Time, record: u64, class: Class, cause: Cause) {
+    /// Begins to read a record: from a cache on flash, or from the vdevs. Returns the block of a read
+    /// from the vdevs, otherwise `NONE`.
+    fn read_record(&mut self, now: Time, record: u64, class: Class, cause: Cause) -> u32 {
         let purpose = Purpose::Read { record };
         let is_ahead = class == Class::AsyncRead;
         match self.l2arc.find(record, is_ahead) {
@@ -170,10 +201,11 @@ impl Pool {
                 let place = (member, offset, self.settings.psize);
                 let how = (Operation::Read, class);
                 self.io.leaf(now, place, how, purpose, cause);
+                NONE
             }
             _ => {
                 let place = self.place_of(record);
-                self.io.read(now, place, class, purpose, cause);
+                self.io.read(now, place, class, purpose, cause)
             }
         }
     }
@@ -217,17 +249,25 @@ impl Pool {
         }
         let is_metadata = units.start != units.end && self.is_of_metadata(units.start);
         if self.settings.memory.prefetch && !is_metadata {
-            let ahead = self.records.zfetch.access(now, units);
+            let is_full = self.records.ahead >= self.records.ahead_most;
+            let ahead = self.records.zfetch.access(now, units, is_full);
             for unit in ahead {
                 let record = self.record_at(unit);
                 let is_wanted = self.is_stored(record) && !self.is_in_memory(record);
                 if is_wanted && !self.records.reading.contains_key(&record) {
+                    self.counts.fetched += 1;
+                    self.records.ahead += 1;
+                    self.l2arc.read_ahead(record);
+                    let cause = Cause::of(&request);
+                    let ahead = self.read_record(now, record, Class::AsyncRead, cause);
                     // The entry without a waiter keeps a second request from reading the record
                     // again.
-                    self.records.reading.insert(record, NONE);
-                    self.counts.fetched += 1;
-                    self.l2arc.read_ahead(record);
-                    self.read_record(now, record, Class::AsyncRead, Cause::of(&request));
+                    let reading = Reading {
+                        waiter: NONE,
+                        is_ahead: true,
+                        ahead,
+                    };
+                    self.records.reading.insert(record, reading);
                 }
             }
         }
@@ -262,7 +302,15 @@ impl Pool {
 
     /// A record has been read: its waiters go on.
     pub(super) fn record_read(&mut self, now: Time, record: u64, block: &Block, out: &mut Effects) {
-        let mut next = self.records.reading.remove(&record).unwrap_or(NONE);
+        let reading = self.records.reading.remove(&record);
+        let mut next = reading.map_or(NONE, |reading| reading.waiter);
+        let was_ahead = reading.is_some_and(|reading| reading.is_ahead);
+        self.records.ahead -= u64::from(was_ahead);
+        if was_ahead && next != NONE {
+            let asked = self.records.waiters[next].asked;
+            let units = self.units_of(self.asked[asked].request.extent);
+            self.records.zfetch.came_late(units.start);
+        }
         if block.status == RequestStatus::Done {
             // A record that nobody waits for was read ahead (`arc_uncached` of 2.2).
             match next {
