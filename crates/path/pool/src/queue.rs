@@ -149,22 +149,32 @@ impl LeafQueue {
 
     /// Returns the class that goes next, and begins the turn of the class behind.
     fn class_to_issue(&mut self, async_writes: u32) -> Option<Class> {
-        if self.active.iter().sum::<u32>() >= ACTIVE_MAX {
+        let queued = self.by_class.iter().enumerate();
+        let queued = queued.fold(0u32, |all, (index, class)| {
+            all | u32::from(!class.is_empty()) << index
+        });
+        if queued == 0 || self.active.iter().sum::<u32>() >= ACTIVE_MAX {
             return None;
         }
-        let below = |index: &usize, least: bool| {
-            let (low, high) = self.limits(CLASSES[*index], async_writes);
-            let limit = if least { low } else { high };
-            !self.by_class[*index].is_empty() && self.active[*index] < limit
-        };
-        let all = 0..CLASSES.len();
-        let from = self.next_class.min(CLASSES.len());
-        let mut in_turn = (from..CLASSES.len()).chain(0..from);
-        let first = in_turn.find(|index| below(index, true));
-        let found = first.or_else(|| all.clone().find(|index| below(index, false)));
-        // Without a class the first class has the next turn.
-        self.next_class = found.map_or(0, |index| index + 1);
-        found.map(|index| CLASSES[index])
+        let from = self.next_class;
+        let mut below_most = None;
+        // Without a class below its least number, the first class below its largest number goes.
+        for index in (from..CLASSES.len()).chain(0..from) {
+            if queued >> index & 1 == 0 {
+                continue;
+            }
+            let (least, most) = self.limits(CLASSES[index], async_writes);
+            if self.active[index] < least {
+                self.next_class = index + 1;
+                return Some(CLASSES[index]);
+            }
+            if self.active[index] < most && below_most.is_none_or(|found| index < found) {
+                below_most = Some(index);
+            }
+        }
+        // If no class may go, the first class has the next turn.
+        self.next_class = below_most.map_or(0, |index| index + 1);
+        below_most.map(|index| CLASSES[index])
     }
 
     /// Moves the waiting read-ahead of a block to the synchronous reads, because a request waits for

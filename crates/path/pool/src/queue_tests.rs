@@ -181,3 +181,28 @@ fn a_hurried_read_ahead_goes_beside_the_others() {
         .collect();
     assert_eq!(hurried, [6]);
 }
+
+/// `vdev_queue_class_to_issue` leaves the turn alone while nothing waits.
+#[test]
+fn an_empty_queue_keeps_the_turn() {
+    let mut queue = LeafQueue::default();
+    let first_of_two = |queue: &mut LeafQueue, place: u64| {
+        queue.push(Time::ZERO, io(Class::SyncRead, place, 4096, 1));
+        queue.push(Time::ZERO, io(Class::AsyncWrite, place, 4096, 2));
+        let first = queue.next(2).unwrap();
+        let second = queue.next(2).unwrap();
+        assert!(queue.next(2).is_none());
+        blocks(queue, second);
+        blocks(queue, first)
+    };
+    assert_eq!(first_of_two(&mut queue, 1 << 30), [1]);
+    assert_eq!(
+        first_of_two(&mut queue, 2 << 30),
+        [1],
+        "the write went last"
+    );
+    queue.push(Time::ZERO, io(Class::SyncRead, 3 << 30, 4096, 3));
+    let read = queue.next(2).unwrap();
+    assert_eq!(blocks(&mut queue, read), [3]);
+    assert_eq!(first_of_two(&mut queue, 4 << 30), [2], "the read went last");
+}
