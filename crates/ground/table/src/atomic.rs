@@ -2,7 +2,9 @@
 
 use crate::TableError;
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File};
+#[cfg(not(target_family = "wasm"))]
+use std::fs::{OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Write};
 #[cfg(feature = "parquet")]
 use std::io::{Seek as _, SeekFrom};
@@ -31,6 +33,7 @@ fn with_partial_files<T>(change: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {
     )
 }
 
+#[cfg(not(target_family = "wasm"))]
 const BUFFER_BYTES: usize = 128 * 1024;
 
 /// A file under construction. The data go to `<name>.partial` beside the target.
@@ -48,13 +51,31 @@ pub struct AtomicFile {
     writer: Option<BufWriter<File>>,
     target: PathBuf,
     partial: Option<PathBuf>,
+    /// WebAssembly has no file system, so an `AtomicFile` never exists there. This field says so to
+    /// the compiler, and the compiler leaves code behind the creation of a file out of the module for
+    /// browsers.
+    #[cfg(target_family = "wasm")]
+    _never: std::convert::Infallible,
 }
 
 impl AtomicFile {
     /// Starts the file with the target `path`.
     ///
     /// # Errors
+    /// WebAssembly has no file system.
+    #[cfg(target_family = "wasm")]
+    pub fn create(path: &Path) -> Result<AtomicFile, TableError> {
+        Err(TableError::Create {
+            path: path.to_owned(),
+            source: io::ErrorKind::Unsupported.into(),
+        })
+    }
+
+    /// Starts the file with the target `path`.
+    ///
+    /// # Errors
     /// If the folder is missing or not writable.
+    #[cfg(not(target_family = "wasm"))]
     pub fn create(path: &Path) -> Result<AtomicFile, TableError> {
         // The file that a link points to is replaced, not the link.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -80,6 +101,7 @@ impl AtomicFile {
         Ok(AtomicFile::over(file, target, Some(partial)))
     }
 
+    #[cfg(not(target_family = "wasm"))]
     fn over(file: File, target: PathBuf, partial: Option<PathBuf>) -> AtomicFile {
         AtomicFile {
             writer: Some(BufWriter::with_capacity(BUFFER_BYTES, file)),
@@ -177,6 +199,7 @@ impl Drop for AtomicFile {
 }
 
 /// Creates a new file at `partial`, without other names, and locks it.
+#[cfg(not(target_family = "wasm"))]
 fn new_and_locked(partial: &Path) -> io::Result<File> {
     // The lock on an abandoned file is kept until the new file exists. Otherwise two processes
     // could find the same abandoned file, and the slower one would remove the new file of the
@@ -239,7 +262,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 }
 
 /// Returns true, because other systems do not remove an open file.
-#[cfg(not(unix))]
+#[cfg(not(any(unix, target_family = "wasm")))]
 fn is_at(_: &File, _: &Path) -> io::Result<bool> {
     Ok(true)
 }

@@ -3,23 +3,25 @@
 
 use crate::cells::{Cells, PendingCells};
 use crate::{AtomicFile, Schema};
-use flate2::Compression;
-use flate2::write::GzEncoder;
+#[cfg(not(target_family = "wasm"))]
+use flate2::{Compression, write::GzEncoder};
 use std::io::{self, Write};
 
 /// Writes CSV, compressed or not.
 #[derive(Debug)]
 pub(crate) enum CsvWriter {
     Plain(AtomicFile),
+    // WebAssembly has no files (`atomic.rs`), and the encoder is 26 KB of the module for browsers.
+    #[cfg(not(target_family = "wasm"))]
     Gzip(Box<GzEncoder<AtomicFile>>),
 }
 
 impl CsvWriter {
     pub(crate) fn new(file: AtomicFile, gzip: bool, schema: &Schema) -> io::Result<CsvWriter> {
-        let mut writer = if gzip {
-            CsvWriter::Gzip(Box::new(GzEncoder::new(file, Compression::default())))
-        } else {
-            CsvWriter::Plain(file)
+        let mut writer = match gzip {
+            #[cfg(not(target_family = "wasm"))]
+            true => CsvWriter::Gzip(Box::new(GzEncoder::new(file, Compression::default()))),
+            _ => CsvWriter::Plain(file),
         };
         let mut line = Vec::new();
         for (index, column) in schema.columns().iter().enumerate() {
@@ -34,6 +36,7 @@ impl CsvWriter {
     fn out(&mut self) -> &mut dyn Write {
         match self {
             CsvWriter::Plain(file) => file,
+            #[cfg(not(target_family = "wasm"))]
             CsvWriter::Gzip(encoder) => encoder,
         }
     }
@@ -63,6 +66,7 @@ impl CsvWriter {
     pub(crate) fn into_file(self) -> io::Result<AtomicFile> {
         match self {
             CsvWriter::Plain(file) => Ok(file),
+            #[cfg(not(target_family = "wasm"))]
             CsvWriter::Gzip(encoder) => encoder.finish(),
         }
     }
