@@ -54,6 +54,8 @@ test("a mistake is an error with a sentence, and the module goes on", async () =
   refused({ command: "run", stack: "a.toml" }, "raid5");
   simulator.put("a.toml", STACK.replace('"synthetic"', '"trace"').replace("requests = 2000", 'path = "/dev/sda"').replace(/size.*\narr.*\n/, ""));
   refused({ command: "run", stack: "a.toml" }, "/dev/sda");
+  simulator.put("a.toml", STACK.replace('"seagate-exos-x16-16tb"', '"old.parv#one"'));
+  refused({ command: "run", stack: "a.toml" }, "fullstroke drive import old.parv");
   simulator.put("a.toml", STACK);
   assert.equal(simulator.run("a.toml", { requests: 10 }).requests, 10);
 });

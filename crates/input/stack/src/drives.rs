@@ -1,5 +1,10 @@
 //! The drive library and drive files.
 
+#[cfg(feature = "disksim")]
+mod disksim;
+#[cfg(not(feature = "disksim"))]
+#[path = "drives/no_disksim.rs"]
+mod disksim;
 mod settings;
 
 use crate::document::Document;
@@ -8,15 +13,13 @@ use crate::folder::Folder;
 use crate::{StackError, drive_names};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::read;
-use fullstroke_disksim::{FileSystem, ImportOptions, Imported, ReadFiles};
 use fullstroke_drive::{DriveConfig, DriveModel, checks, complete_flash};
 use fullstroke_trace::FileSource;
 use include_dir::{Dir, include_dir};
 use serde::Serialize as _;
 use serde_json::{Map, Value};
 use std::collections::VecDeque;
-use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 /// Number of models that [`built`] keeps. Comparisons and searches build the same few drives
@@ -26,7 +29,7 @@ const KEPT_MODELS: usize = 32;
 
 /// The latest models with their descriptions. A model is immutable and shared, so a second drive
 /// with the same description needs no second seek table.
-static MODELS: Mutex<VecDeque<(String, DriveModel)>> = Mutex::new(VecDeque::new());
+static MODELS: Mutex<VecDeque<(DriveConfig, DriveModel)>> = Mutex::new(VecDeque::new());
 
 /// The files `drives/*.toml` of this project, embedded in the binary.
 static LIBRARY: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../../drives");
@@ -82,61 +85,24 @@ pub fn load_in(files: &FileSource, name: &str) -> Result<DriveModel, StackError>
 /// # Errors
 /// As for [`load`], if the file cannot be read or the drive cannot be built.
 pub fn load_unchecked(name: &str) -> Result<DriveModel, StackError> {
-    if let Some(imported) = import(name, Path::new("")) {
-        return built(name, imported?.config);
+    if let Some(imported) = disksim::imported(name, &Folder::default()) {
+        return built(name, imported?);
     }
     let document = document(name, &Folder::default())?;
     model(&document, document.values())
 }
 
-/// Reads the disk `name` from a parameter file of DiskSim. Returns `None` if the file is not of
-/// this kind.
-///
-/// # Errors
-/// As for [`load`].
-pub fn import(name: &str, folder: &Path) -> Option<Result<Imported, StackError>> {
-    imported(
-        name,
-        &Folder::of(&folder.join("file"), &FileSource::default()),
-    )
-}
-
-fn imported(name: &str, folder: &Folder) -> Option<Result<Imported, StackError>> {
+/// Returns the file and the block of a drive in a parameter file of DiskSim (`FILE#BLOCK`). Returns
+/// `None` if the file is not of this kind.
+fn disksim_name(name: &str) -> Option<(&str, Option<&str>)> {
     let (file, block) = match name.split_once('#') {
-        Some((file, block)) => (file, Some(block.to_owned())),
+        Some((file, block)) => (file, Some(block)),
         None => (name, None),
     };
     let extension = Path::new(file).extension()?.to_str()?;
-    if !["parv", "diskspecs", "model"].contains(&extension) {
-        return None;
-    }
-    let options = ImportOptions {
-        name: block,
-        ..ImportOptions::default()
-    };
-    let disks = fullstroke_disksim::import_from(
-        &DiskSimFiles(folder.files()),
-        &folder.join(file),
-        &options,
-    );
-    Some(
-        disks
-            .map_err(|error| StackError::whole("", error.to_string()))
-            .and_then(|mut disks| {
-                let names: Vec<&str> = disks.iter().map(|disk| disk.name.as_str()).collect();
-                if disks.len() > 1 {
-                    let message = format!(
-                        "describes several disks; choose one, as in {file}#{}; found {}",
-                        names[0],
-                        names.join(", ")
-                    );
-                    return Err(StackError::whole(file, message));
-                }
-                disks
-                    .pop()
-                    .ok_or_else(|| StackError::whole(file, "describes no disk"))
-            }),
-    )
+    ["parv", "diskspecs", "model"]
+        .contains(&extension)
+        .then_some((file, block))
 }
 
 /// Returns a drive as the text of a drive file, with `comments` at the top. Each zone is one line,
@@ -170,29 +136,6 @@ pub fn to_toml(config: &DriveConfig, comments: &[String]) -> Result<String, Stac
     Ok(format!("{comments}\n{body}"))
 }
 
-/// The files of a stack for the reader of DiskSim's files.
-struct DiskSimFiles<'a>(&'a FileSource);
-
-impl ReadFiles for DiskSimFiles<'_> {
-    fn read(&self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
-        let mut text = Vec::new();
-        let file = self.0.open(path)?;
-        // One byte more than the limit tells a file of exactly the limit from a longer one.
-        file.take(limit as u64 + 1).read_to_end(&mut text)?;
-        match text.len() > limit {
-            true => Err(io::ErrorKind::FileTooLarge.into()),
-            false => Ok(text),
-        }
-    }
-
-    fn identity(&self, path: &Path) -> PathBuf {
-        match self.0.are_on_disk() {
-            true => FileSystem.identity(path),
-            false => self.0.absolute(path).unwrap_or_else(|_| path.to_owned()),
-        }
-    }
-}
-
 fn built(file: &str, config: DriveConfig) -> Result<DriveModel, StackError> {
     let fail = |error: ConfigError| StackError {
         line: None,
@@ -206,21 +149,18 @@ fn built(file: &str, config: DriveConfig) -> Result<DriveModel, StackError> {
 /// Returns the model of a description, from the kept models or newly built.
 fn shared(config: DriveConfig) -> Result<DriveModel, ConfigError> {
     // The key is the whole description, because two files may have the same name.
-    let Ok(key) = serde_json::to_string(&config) else {
-        return DriveModel::new(config);
-    };
     // A panic of another thread leaves whole entries behind, because an entry is pushed at once.
     let models = || MODELS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, model)) = models().iter().find(|(known, _)| *known == key) {
+    if let Some((_, model)) = models().iter().find(|(known, _)| *known == config) {
         return Ok(model.clone());
     }
     // The lock is released here, so that other threads can build other models.
-    let model = DriveModel::new(config)?;
+    let model = DriveModel::new(config.clone())?;
     let mut models = models();
     if models.len() == KEPT_MODELS {
         models.pop_front();
     }
-    models.push_back((key, model.clone()));
+    models.push_back((config, model.clone()));
     Ok(model)
 }
 
@@ -230,8 +170,8 @@ pub(crate) fn load_with(
     folder: &Folder,
     settings: &Map<String, Value>,
 ) -> Result<DriveModel, StackError> {
-    if let Some(imported) = imported(name, folder) {
-        let mut values = match serde_json::to_value(imported?.config) {
+    if let Some(imported) = disksim::imported(name, folder) {
+        let mut values = match serde_json::to_value(imported?) {
             Ok(Value::Object(values)) => values,
             other => {
                 return Err(StackError::whole(
