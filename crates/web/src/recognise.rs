@@ -4,7 +4,7 @@ use crate::error::CommandError;
 use fullstroke_fio::JobSet;
 use fullstroke_stack::{FileSource, MdArray, ObservedLoad, ZfsPool, drives, facts};
 use fullstroke_trace::{TraceOptions, TraceReader, TraceSummary};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::path::Path;
 
 /// Largest number of bytes of a file that is tried as text other than a trace: job files, stacks
@@ -31,7 +31,7 @@ pub(crate) fn recognise(files: &FileSource, path: &Path) -> Result<Value, Comman
         if let Some(refusal) = refusal(text) {
             return Err(CommandError::Other(format!("{name}: {refusal}")));
         }
-        if let Ok(table) = toml::from_str::<toml::Table>(text)
+        if let Ok(table) = toml::from_str::<Map<String, Value>>(text)
             && let Some(kind) = kind_of(&table)
         {
             if kind == "drive" {
@@ -77,7 +77,7 @@ fn missing_format(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-fn kind_of(table: &toml::Table) -> Option<&'static str> {
+fn kind_of(table: &Map<String, Value>) -> Option<&'static str> {
     let has = |key: &str| table.contains_key(key);
     match () {
         // Before stacks, because a wish file may have a load of its own.

@@ -6,6 +6,7 @@ use crate::order::order;
 use crate::outcome::Condition;
 use crate::{AdviceRequest, AdviseError, ArrayOutcome, Finalist, Wishes};
 use fullstroke_lab::{ComparedStack, Ranking, RunResult, run_all};
+use fullstroke_units::order_by_key;
 
 /// Further multiples of the load for the answer.
 const LOADS: [f64; 2] = [1.5, 2.0];
@@ -47,8 +48,8 @@ impl AdviceRequest {
                 // Ties fall in the order of the arrangements, as at the load itself.
                 let place =
                     |name: &str| chosen.iter().position(|one| one.arrangement.name() == name);
-                there.sort_by_key(|one| place(&one.name));
-                ran.sort_by_key(|one| place(&one.measured.report.name));
+                order_by_key(&mut there, |one| place(&one.name));
+                order_by_key(&mut ran, |one| place(&one.measured.report.name));
             }
             *runs += ran.len();
             let ranking = Ranking::of_seeds(&ran, self.seeds(), self.metric());

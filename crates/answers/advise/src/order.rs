@@ -3,6 +3,7 @@
 use crate::outcome::Condition;
 use crate::{ArrayOutcome, Finalist, MissedWish, Wishes};
 use fullstroke_lab::{Ranked, Ranking};
+use fullstroke_units::order_by;
 use std::cmp::Ordering;
 
 /// Returns the wishes that are missed with all drives. Also returns the wishes that are met with
@@ -77,7 +78,7 @@ pub(crate) fn order(finalists: &mut [Finalist], wishes: &Wishes, ranking: &Ranki
         let (controller, cache) = (one.controller.0.is_some(), one.cache.0.is_some());
         (one.volume.drives, controller, cache)
     };
-    finalists.sort_by(|one, other| {
+    order_by(finalists, |one, other| {
         let fewer = one.misses.len().cmp(&other.misses.len());
         let fine = || match one.misses.is_empty() {
             true => {

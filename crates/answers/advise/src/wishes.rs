@@ -1,8 +1,9 @@
 //! The wish file.
 
 use crate::{Assumptions, Choices, DriveCounts};
+use fullstroke_contract::registry::read_unlisted;
 use fullstroke_contract::{Reason, reason};
-use fullstroke_stack::{FileKind, FileSource, is_ready, read_text};
+use fullstroke_stack::{Document, FileKind, FileSource, StackError, is_ready};
 use fullstroke_units::{Bytes, Duration};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -128,22 +129,9 @@ fn with_unit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Bytes>
 /// Error of a wish file.
 #[derive(Debug, Error)]
 pub enum WishError {
-    /// The file cannot be read.
-    #[error("{}: cannot be read: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Error of the operating system.
-        source: std::io::Error,
-    },
-    /// The file is no TOML, or has unknown keys or values.
-    #[error("{}: {}", path.display(), source.to_string().trim_end())]
-    Toml {
-        /// The file.
-        path: PathBuf,
-        /// Error with its line.
-        source: toml::de::Error,
-    },
+    /// The file cannot be read, is no TOML, or has unknown keys or values.
+    #[error(transparent)]
+    File(#[from] StackError),
     /// A load cannot be used.
     #[error("{}: [[load]]: {reason}", path.display())]
     Load {
@@ -172,27 +160,16 @@ impl WishFile {
         if is_ready(path) {
             return Ok(None);
         }
-        let text = match files.are_on_disk() {
-            true => read_text(path),
-            false => files.read_text(path),
-        };
-        let text = text.map_err(|source| WishError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-        let wrong = |source| WishError::Toml {
-            path: path.to_owned(),
-            source,
-        };
-        // A table first, because a file of another kind would fail with unknown keys.
-        let table: toml::Table = toml::from_str(&text).map_err(wrong)?;
+        let document = Document::read_in(files, path)?;
+        // A file of another kind would fail with unknown keys.
         if !["stack", "wishes", "drives"]
             .iter()
-            .any(|key| table.contains_key(*key))
+            .any(|key| document.values().contains_key(*key))
         {
             return Ok(None);
         }
-        let mut file: WishFile = toml::from_str(&text).map_err(wrong)?;
+        let mut file: WishFile =
+            read_unlisted(document.values()).map_err(|error| document.error(error))?;
         // Only a root or an empty path has no parent, and neither is a file.
         let folder = path.parent().unwrap_or(Path::new(""));
         if !is_ready(&file.stack) {
@@ -260,7 +237,10 @@ mod tests {
         );
         assert_eq!(file.drives.count.unwrap().each(), [4, 5, 6]);
         for (text, word) in [
-            ("stack = \"a\"\n[wishes]\nuseable = \"1TB\"\n", "useable"),
+            (
+                "stack = \"a\"\n[wishes]\nuseable = \"1TB\"\n",
+                "nas.toml:3: `wishes.useable`: unknown field",
+            ),
             ("stack = \"a\"\n[drives]\ncount = \"8..4\"\n", "8..4"),
             ("stack = \"a\"\n[drives]\ncount = 0\n", "from 1 to 64"),
             ("[wishes]\nusable = \"1TB\"\n", "stack"),

@@ -5,6 +5,7 @@ use crate::{
     require_power, run, run_all,
 };
 use fullstroke_contract::MemberStatistics;
+use fullstroke_contract::registry::keys_of;
 use fullstroke_drive::PowerConfig;
 use fullstroke_measure::{Report, Stop, WattsReport, factor_in_words, number, series_half_width};
 use fullstroke_stack::{Overrides, SpinDownChoice, Stack};
@@ -439,7 +440,7 @@ fn own(stack: &Stack) -> Option<String> {
 
 /// Returns the table `[spin_down]` for `policy`.
 fn timer(policy: &str, after_s: Option<f64>) -> serde_json::Map<String, serde_json::Value> {
-    let mut keys = serde_json::Map::from_iter([("policy".to_owned(), policy.into())]);
+    let mut keys = keys_of([("policy".to_owned(), policy.into())]);
     keys.extend(after_s.map(|seconds| ("after".to_owned(), format!("{seconds}s").into())));
     keys
 }

@@ -24,6 +24,7 @@
 //!   leader, not a rival, and adds nothing to the sum.
 
 use fullstroke_measure::{Difference, chance_below_zero, difference_over_seeds};
+use fullstroke_units::order_by;
 use std::ops::Range;
 
 /// Least weight of a candidate in the last rung.
@@ -244,7 +245,7 @@ impl Race {
                 .map_or(f64::NEG_INFINITY, |difference| sign * difference.value)
         };
         let order = |standing: &CandidateResult| (standing.dropped, behind(standing).is_nan());
-        standings.sort_by(|one, other| {
+        order_by(&mut standings, |one, other| {
             // Dropped candidates come behind, and among the others the candidates without values.
             order(one)
                 .cmp(&order(other))

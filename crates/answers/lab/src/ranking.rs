@@ -7,6 +7,7 @@ use fullstroke_measure::{
     Difference, HostReport, Metric, Report, difference_over_seeds, half_width_over_seeds,
     paired_difference,
 };
+use fullstroke_units::order_by;
 use serde::Serialize;
 use std::cmp::Ordering;
 
@@ -184,7 +185,7 @@ impl Ranking {
         );
         let mut order: Vec<Entrant<'_>> = ran.chunks(seeds.max(1)).map(Entrant).collect();
         let entrants = order.len();
-        order.sort_by(|one, other| {
+        order_by(&mut order, |one, other| {
             let complete = other.is_complete().cmp(&one.is_complete());
             let carried = other.carried_share().total_cmp(&one.carried_share());
             // Complete runs come first, because a run that lost requests is fast for a bad reason.

@@ -5,6 +5,7 @@
 
 use crate::LabError;
 use fullstroke_measure::half_width_of_mean;
+use fullstroke_units::order_by;
 
 /// Number of windows at first. Each further step has twice as many.
 pub(crate) const WINDOWS_FIRST: usize = 12;
@@ -117,7 +118,9 @@ pub(crate) fn search(
             return Ok(None);
         };
         windows.extend(more);
-        windows.sort_by(|one: &Window, other| one.place.total_cmp(&other.place));
+        order_by(&mut windows, |one: &Window, other| {
+            one.place.total_cmp(&other.place)
+        });
         let Some((slowness, half_width)) = mean_slowness(&windows) else {
             return Ok(None);
         };

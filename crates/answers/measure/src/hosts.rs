@@ -5,7 +5,7 @@ use fullstroke_contract::registry::nearest;
 use fullstroke_contract::{
     EventTimes, HostReadings, LatencyDistribution, OperationReadings, ProgramReadings,
 };
-use fullstroke_units::Duration;
+use fullstroke_units::{Duration, map_of, order_by};
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -130,8 +130,8 @@ fn program(program: &ProgramReadings) -> ProgramReport {
     ProgramReport {
         name: program.name.clone(),
         elapsed_s: program.elapsed.as_secs_f64(),
-        transactions: transactions.collect(),
-        figures: program.figures.iter().copied().collect(),
+        transactions: map_of(transactions),
+        figures: map_of(program.figures.iter().copied()),
         text: program.text.clone(),
         notes: program.notes.clone(),
     }
@@ -170,7 +170,7 @@ impl HostReport {
             .filter(|call| each(call) >= WORTH_WORDS)
             .collect();
         // A stable sort keeps the order of the kinds among equal costs.
-        dear.sort_by(|one, other| each(other).total_cmp(&each(one)));
+        order_by(&mut dear, |one, other| each(other).total_cmp(&each(one)));
         let words: Vec<String> = dear
             .iter()
             .take(MOST_WORDS)

@@ -9,6 +9,7 @@ mod reader;
 
 use crate::ConfigError;
 use fields::field_names;
+use fullstroke_units::order_by;
 pub use reader::read_value;
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
@@ -50,14 +51,14 @@ fn schema_of_names(names: &[&str]) -> Schema {
     let named = sorted(names).into_iter();
     let named = named.map(|name| (name, Value::Bool(true)));
     let mut schema = Schema::default();
-    schema.insert("properties".to_owned(), Value::Object(named.collect()));
+    schema.insert("properties".to_owned(), Value::Object(keys_of(named)));
     schema
 }
 
 /// Returns names of keys in the order of messages.
 fn sorted(names: &[&str]) -> Vec<String> {
     let mut names: Vec<String> = names.iter().map(|&name| name.into()).collect();
-    names.sort();
+    order_by(&mut names, Ord::cmp);
     names
 }
 
@@ -95,6 +96,27 @@ pub fn read<C: DeserializeOwned + JsonSchema>(keys: &Keys) -> Result<C, ConfigEr
         "names and schema"
     );
     read_value(checked(keys, names)?).map_err(refused)
+}
+
+/// Reads a type without a schema from `keys`. The type itself refuses unknown keys. Errors: as for
+/// [`read`], but an unknown key is listed with the known keys, without the most similar one.
+pub fn read_unlisted<C: DeserializeOwned>(keys: &Keys) -> Result<C, ConfigError> {
+    read_value(Value::Object(keys.clone())).map_err(refused)
+}
+
+/// Collects keys. [`Keys::from_iter`] is compiled anew for each iterator, with a sort of the pairs.
+pub fn keys_of(pairs: impl IntoIterator<Item = (String, Value)>) -> Keys {
+    let mut keys = Keys::new();
+    for (key, value) in pairs {
+        keys.insert(key, value);
+    }
+    keys
+}
+
+/// Returns the keys whose names are among `known`.
+pub fn known_part(keys: &Keys, known: &[String]) -> Keys {
+    let own = keys.iter().filter(|(key, _)| known.contains(key));
+    keys_of(own.map(|(key, value)| (key.clone(), value.clone())))
 }
 
 /// Returns `keys` as a value if all keys are among `names`.
@@ -205,7 +227,7 @@ pub fn nearest(name: &str, known: &[&str]) -> String {
 /// Returns the digits of `name` in ascending order.
 fn digits(name: &str) -> Vec<char> {
     let mut digits: Vec<char> = name.chars().filter(char::is_ascii_digit).collect();
-    digits.sort_unstable();
+    order_by(&mut digits, Ord::cmp);
     digits
 }
 

@@ -4,7 +4,7 @@ use fullstroke_contract::{
     Branch, Counters, Effects, Gauge, LayersBelow, MemberStatistics, Node, NodeContext, NodeId,
     NodeKind, Port, Refusal, TrackTable, Wake,
 };
-use fullstroke_units::Time;
+use fullstroke_units::{Time, order_by_key};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -439,7 +439,7 @@ impl Graph {
                 .collect();
             // Ports are numbered by the volume, edges by the order of placing. Completions leave by
             // port.
-            above.sort_by_key(|&edge| self.edges[edge as usize].lower_end);
+            order_by_key(&mut above, |&edge| self.edges[edge as usize].lower_end);
             assert!(
                 above.is_empty() || !self.is_root(node),
                 "an edge ends above a workload: node {}",

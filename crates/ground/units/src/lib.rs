@@ -18,6 +18,7 @@
 mod angle;
 mod divisor;
 mod figure;
+mod ordered;
 mod outside;
 mod overflow;
 mod quantity;
@@ -29,6 +30,7 @@ mod time;
 pub use angle::{Angle, Spindle};
 pub use divisor::greatest_common_divisor;
 pub use figure::three_digits;
+pub use ordered::{map_of, order_by, order_by_key};
 pub use outside::{one_line, printable, printable_json};
 pub use quantity::{QuantityError, format_bytes, parse_bit_rate, parse_bytes};
 pub use random::{Random, Seed};

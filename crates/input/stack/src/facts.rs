@@ -2,6 +2,7 @@
 
 mod nearest;
 
+use fullstroke_contract::registry::{Keys, read_unlisted};
 use fullstroke_drive::DriveModel;
 use serde::{Deserialize, Serialize};
 
@@ -84,7 +85,10 @@ struct Library {
 /// # Panics
 /// If the file within the program is damaged: a test reads the file.
 pub fn library() -> Vec<Facts> {
-    let library: Library = toml::from_str(LIBRARY).expect("a test reads the facts of the library");
+    // By way of a `Map`, as stack files are read: a second reader of TOML would make the module for
+    // browsers larger.
+    let keys: Keys = toml::from_str(LIBRARY).expect("a test reads the facts of the library");
+    let library: Library = read_unlisted(&keys).expect("a test reads the facts of the library");
     library.drive
 }
 

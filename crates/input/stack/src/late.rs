@@ -1,6 +1,6 @@
 //! The policy of a volume against slow members.
 
-use fullstroke_contract::registry::Keys;
+use fullstroke_contract::registry::{Keys, keys_of};
 use fullstroke_contract::{ConfigError, MemberState, Node};
 use fullstroke_volume::{LateVolume, Layout, Like, late_rule};
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ impl LatePolicy {
     /// lost data again.
     pub(crate) fn of_unreadable() -> LatePolicy {
         LatePolicy {
-            keys: [("policy".to_owned(), json!("wait"))].into_iter().collect(),
+            keys: keys_of([("policy".to_owned(), json!("wait"))]),
             only_unreadable: true,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::document::Document;
 use crate::{StackError, drives};
+use fullstroke_contract::registry::keys_of;
 use fullstroke_trace::{FileKind, FileSource};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -327,7 +328,7 @@ fn traces_at_once(document: &Document) -> Option<usize> {
 fn replace_by_trace(document: &mut Document, trace: &Path) -> Result<(), StackError> {
     let mut workload = match document.values().get("workload") {
         Some(Value::Object(keys)) if keys.get("kind") == Some(&json!("trace")) => keys.clone(),
-        _ => Map::from_iter([("kind".to_owned(), json!("trace"))]),
+        _ => keys_of([("kind".to_owned(), json!("trace"))]),
     };
     workload.insert("path".into(), json!(trace));
     // The format in the file belongs to the former trace.
@@ -394,7 +395,7 @@ mod tests {
 
     #[test]
     fn a_timer_is_replaced_whole_wherever_it_stands() {
-        let timer = Map::from_iter([
+        let timer = keys_of([
             ("policy".to_owned(), json!("fixed")),
             ("after".to_owned(), json!("60s")),
         ]);

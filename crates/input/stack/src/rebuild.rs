@@ -1,6 +1,6 @@
 //! Members that are rebuilt while a stack runs: keys of every volume.
 
-use fullstroke_contract::registry::{Keys, read};
+use fullstroke_contract::registry::{Keys, keys_of, read};
 use fullstroke_contract::{ConfigError, MemberState, RebuildSpeed, ZoneRate};
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors};
 use fullstroke_volume::{Layout, Volume};
@@ -83,8 +83,8 @@ impl RebuildKeys {
     pub(crate) fn take(keys: &mut Keys) -> Result<RebuildKeys, ConfigError> {
         let own = KEYS
             .iter()
-            .filter_map(|&key| Some((key.to_owned(), keys.remove(key)?)))
-            .collect();
+            .filter_map(|&key| Some((key.to_owned(), keys.remove(key)?)));
+        let own = keys_of(own);
         // `like` stays in the keys, because the layout reads it as well.
         let is_md = keys.get("like") == Some(&serde_json::json!("md"));
         let keys: RebuildKeys = read(&own)?;

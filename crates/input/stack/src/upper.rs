@@ -4,7 +4,7 @@ use crate::StackError;
 use crate::drive_tracks::TrackUse;
 use crate::workloads::{TablePlace, WorkloadNumbers, Workloads};
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::Keys;
+use fullstroke_contract::registry::keys_of;
 use fullstroke_files::{FileSystemSite, REGISTRY};
 use fullstroke_host::HostConfig;
 use fullstroke_memory::{MemoryKeys, PageCache, QueueLimits};
@@ -152,7 +152,7 @@ pub(crate) fn cache_above_pool(host: &HostConfig) -> Result<PageCache, ConfigErr
         let message = "ZFS keeps files in the memory of the pool, not in the page cache: remove this table, and give arc in [volume]";
         return Err(ConfigError::new("memory", message));
     }
-    let keys = Keys::from_iter([("size".to_owned(), "1MiB".into())]);
+    let keys = keys_of([("size".to_owned(), "1MiB".into())]);
     let keys = MemoryKeys::read(&keys)?;
     PageCache::new(&keys, QueueLimits::default())
 }

@@ -7,7 +7,7 @@ use crate::workload::{
     REGISTRY, StartedAs, Workload, WorkloadError, WorkloadKind, kind_of, names, no_workload,
     read_workload,
 };
-use fullstroke_contract::registry::{Keys, PolicyEntry, known_keys, read, schema_of};
+use fullstroke_contract::registry::{Keys, PolicyEntry, keys_of, known_keys, read, schema_of};
 use fullstroke_contract::{ConfigError, Source};
 use fullstroke_units::{Duration, Sectors, Seed};
 use fullstroke_vfs::Started;
@@ -406,7 +406,7 @@ fn read_named(
     let own = own
         .into_iter()
         .filter_map(|key| Some((of_kind.remove(&key)?, key)));
-    let own: WorkloadKeys = read(&own.map(|(value, key)| (key, value)).collect())?;
+    let own: WorkloadKeys = read(&keys_of(own.map(|(value, key)| (key, value))))?;
     check_name(&own.name)?;
     let kind = kind_of(&of_kind)?;
     // Before the keys are read, because a kind that must run alone is the more useful error.

@@ -5,6 +5,7 @@
 
 use crate::input::BUFFER_BYTES;
 use crate::{FileKind, FileSource, TraceError, source};
+use fullstroke_units::order_by;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,7 @@ fn stems(
 ) -> io::Result<BTreeMap<String, BTreeMap<u32, PathBuf>>> {
     let mut names = files.list(folder)?;
     // In this order a plain name comes before the same name with an extension.
-    names.sort_unstable();
+    order_by(&mut names, Ord::cmp);
     let mut stems: BTreeMap<String, BTreeMap<u32, PathBuf>> = BTreeMap::new();
     for name in &names {
         if let Some((stem, number)) = name.to_str().and_then(processor) {

@@ -13,7 +13,7 @@
 //! right. A faulty write makes some of them wrong, and perhaps other sectors too.
 
 use fullstroke_contract::{ConfigError, Extent, LayerReadings};
-use fullstroke_units::{Random, Sectors, Seed};
+use fullstroke_units::{Random, Sectors, Seed, map_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -156,7 +156,7 @@ impl Faults {
             capacity,
             random: Seed(seed).stream("faults"),
             wrong: BTreeMap::new(),
-            due: config.at.iter().map(|at| (at.lbn, at.kind)).collect(),
+            due: map_of(config.at.iter().map(|at| (at.lbn, at.kind))),
             counts: FaultCounts::default(),
             config: config.clone(),
         })

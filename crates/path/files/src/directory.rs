@@ -14,6 +14,7 @@ mod linear;
 mod xfs;
 
 use fullstroke_contract::Object;
+use fullstroke_units::order_by;
 use std::collections::BTreeMap;
 
 /// Bytes in a page.
@@ -97,7 +98,7 @@ impl Directory {
             .iter()
             .map(|((_, name), slot)| (name.to_string(), slot.object));
         let mut list: Vec<_> = named.collect();
-        list.sort();
+        order_by(&mut list, Ord::cmp);
         list
     }
 

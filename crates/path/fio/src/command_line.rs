@@ -10,6 +10,7 @@ use crate::job_set::IgnoredOption;
 use crate::shell::{DASHES, Word, commands, is_call, is_fio, is_option};
 use crate::surroundings::JobSurroundings;
 use crate::{FioError, JobSet, options};
+use fullstroke_units::order_by_key;
 use std::collections::BTreeMap;
 
 /// Options of the program, not of a job: name, whether a value follows, and the reason why the
@@ -225,7 +226,7 @@ impl JobSet {
                 set.ignored.push(option);
             }
         }
-        set.ignored.sort_unstable_by_key(|option| option.name);
+        order_by_key(&mut set.ignored, |option| option.name);
         Ok(set)
     }
 }

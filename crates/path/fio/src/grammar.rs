@@ -3,6 +3,7 @@
 use crate::job::OffsetDistribution;
 use crate::units::{Amount, amount, each_direction, integer};
 use fullstroke_contract::{Reason, reason};
+use fullstroke_units::order_by_key;
 
 /// Parses `kb_base`: 1000 or 1024.
 pub(crate) fn kb_base(text: &str) -> Result<u64, Reason> {
@@ -65,7 +66,7 @@ pub(crate) fn split(text: &str, kb_base: u64) -> Result<Vec<(u64, u8)>, Reason> 
     }
     // The remaining percentage goes to the parts without a percentage. If there is none, the
     // largest size takes the rest, as in fio 3.33.
-    parts.sort_by_key(|(size, _)| *size);
+    order_by_key(&mut parts, |(size, _)| *size);
     let rest = 100 - said;
     let last = parts.len() - 1;
     let mut given = 0;

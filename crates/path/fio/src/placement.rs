@@ -10,7 +10,7 @@ use crate::job::FioJob;
 use crate::places::WorkerRegions;
 use crate::region::{Misfit, region};
 use crate::units::Amount;
-use fullstroke_units::Sectors;
+use fullstroke_units::{Sectors, map_of};
 use std::collections::BTreeMap;
 
 /// Alignment of a file, in bytes.
@@ -188,10 +188,10 @@ impl Placement {
 
     fn note(&self, job: &FioJob) -> Option<String> {
         let all = (0..job.clones).filter_map(|clone| places(job, clone).ok());
-        let paths: BTreeMap<u64, String> = all
-            .flatten()
-            .filter_map(|file| Some((self.files.get(&file.path)?.0, file.path)))
-            .collect();
+        let paths = map_of(
+            all.flatten()
+                .filter_map(|file| Some((self.files.get(&file.path)?.0, file.path))),
+        );
         let (start, first) = paths.first_key_value()?;
         let (last_start, last) = paths.last_key_value()?;
         let end = last_start + self.files.get(last).map_or(0, |(_, bytes)| *bytes);

@@ -4,7 +4,7 @@ use crate::block::{BlockLayer, Flushing, HostTime, LayerSettings, Plugging, Tags
 use crate::elevator::{ElevatorBuilder, ElevatorSite, REGISTRY, Trial};
 use crate::{DispatchQueue, Generation, PagedDevice, PushedBlocks, PushedKeys, TickClock};
 use fullstroke_contract::registry::{
-    Keys, PolicyEntry, check_known, find, known_keys, read, schema_of,
+    Keys, PolicyEntry, check_known, find, keys_of, known_keys, read, schema_of,
 };
 use fullstroke_contract::{ConfigError, Node, Stripes};
 use fullstroke_memory::{MemoryKeys, PageCache, QueueLimits};
@@ -191,7 +191,7 @@ impl HostConfig {
         let elevator = match (table.get("elevator"), table.get("like")) {
             (Some(Value::String(name)), _) => Some(find("elevator", REGISTRY, "elevator", name)?),
             (None, Some(like)) => {
-                let like = Keys::from_iter([("like".to_owned(), like.clone())]);
+                let like = keys_of([("like".to_owned(), like.clone())]);
                 let name = read::<HostKeys>(&like)?.like.and_then(Generation::elevator);
                 name.map(|name| find("elevator", REGISTRY, "elevator", name))
                     .transpose()?

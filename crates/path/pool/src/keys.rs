@@ -1,7 +1,7 @@
 //! The keys of pools in a stack file.
 
 use fullstroke_contract::ConfigError;
-use fullstroke_contract::registry::{Keys, known_keys, read, schema_of};
+use fullstroke_contract::registry::{Keys, known_keys, known_part, read, schema_of};
 use fullstroke_units::Bytes;
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
@@ -357,12 +357,7 @@ pub enum Kind {
 
 /// Returns the part of `keys` that is known to `C`.
 pub(crate) fn part<C: DeserializeOwned + JsonSchema>(keys: &Keys) -> Result<C, ConfigError> {
-    let known = known_keys(&schema_of::<C>());
-    let own = keys.iter().filter(|(key, _)| known.contains(key));
-    read(
-        &own.map(|(key, value)| (key.clone(), value.clone()))
-            .collect(),
-    )
+    read(&known_part(keys, &known_keys(&schema_of::<C>())))
 }
 
 /// Returns the schema of a pool's keys.

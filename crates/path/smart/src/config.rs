@@ -3,7 +3,7 @@
 use crate::discipline::{BuildXorDiscipline, REGISTRY};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{
-    Keys, PolicyEntry, check_known, find, known_keys, read, schema_of,
+    Keys, PolicyEntry, check_known, find, keys_of, known_keys, read, schema_of,
 };
 use fullstroke_units::{Bytes, Sectors};
 use fullstroke_volume::{BuildLayout, Layout, Rotation, raid5};
@@ -74,9 +74,7 @@ impl SmartSettings {
         let own = known_keys(&schema_of::<XorConfig>());
         let of = |wanted: &dyn Fn(&str) -> bool| -> Keys {
             let wanted = keys.iter().filter(|(key, _)| wanted(key));
-            wanted
-                .map(|(key, value)| (key.clone(), value.clone()))
-                .collect()
+            keys_of(wanted.map(|(key, value)| (key.clone(), value.clone())))
         };
         let config: XorConfig = read(&of(&|key| own.iter().any(|known| known == key)))?;
         let discipline = find("discipline", REGISTRY, "discipline", &config.discipline)?;

@@ -1,7 +1,7 @@
 //! Owners of the array's addresses.
 
 use fullstroke_contract::{ConfigError, Extent, Port};
-use fullstroke_units::{Lbn, Sectors};
+use fullstroke_units::{Lbn, Sectors, order_by_key};
 
 /// A run of the array's addresses. The host counts addresses from the start of the region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl HostRegion {
 impl HostRegions {
     fn new(regions: Vec<HostRegion>) -> HostRegions {
         let mut ascending: Vec<usize> = (0..regions.len()).collect();
-        ascending.sort_by_key(|&host| regions[host].start);
+        order_by_key(&mut ascending, |&host| regions[host].start);
         HostRegions { regions, ascending }
     }
 

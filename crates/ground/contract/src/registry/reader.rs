@@ -12,7 +12,7 @@ use serde::de::{
     SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
-use serde_json::{Error, Map, Value};
+use serde_json::{Error, Value};
 use std::cell::RefCell;
 
 /// Reads `value`. An error has the path of the value that was refused, such as
@@ -100,53 +100,47 @@ struct Reader<'p> {
 }
 
 impl<'p> Reader<'p> {
-    fn items<'de, V: Visitor<'de>>(self, items: Vec<Value>, visitor: V) -> Result<V::Value, Error> {
-        let count = items.len();
-        let mut items = Items {
-            rest: items.into_iter(),
-            index: 0,
-            place: self.place,
-            refused: self.refused,
-        };
-        let read = visitor.visit_seq(&mut items)?;
-        // A visitor of a tuple stops at its length, and the rest would be dropped without a word.
-        match items.rest.len() {
-            0 => Ok(read),
-            _ => Err(Error::invalid_length(count, &"fewer elements in array")),
-        }
-    }
-
-    fn fields<'de, V: Visitor<'de>>(
-        self,
-        fields: Map<String, Value>,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        let count = fields.len();
-        let mut fields = Fields {
-            rest: fields.into_iter(),
-            next: None,
-            place: self.place,
-            refused: self.refused,
-        };
+    // The two generic functions are compiled for each type, so all but the call of the visitor stands
+    // in functions that are not generic.
+    fn table<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        let mut fields = self.into_fields(&visitor)?;
         let read = visitor.visit_map(&mut fields)?;
-        // As for lists: a visitor may stop before the last key.
-        match fields.rest.len() {
-            0 => Ok(read),
-            _ => Err(Error::invalid_length(count, &"fewer elements in map")),
+        fields.end()?;
+        Ok(read)
+    }
+
+    fn list<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        let mut items = self.into_items(&visitor)?;
+        let read = visitor.visit_seq(&mut items)?;
+        items.end()?;
+        Ok(read)
+    }
+
+    #[inline(never)]
+    fn into_fields(self, expected: &dyn Expected) -> Result<Fields<'p>, Error> {
+        match self.value {
+            Value::Object(fields) => Ok(Fields {
+                count: fields.len(),
+                rest: fields.into_iter(),
+                next: None,
+                place: self.place,
+                refused: self.refused,
+            }),
+            other => Err(wrong_type(&other, expected)),
         }
     }
 
-    fn table<'de, V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
-        match std::mem::take(&mut self.value) {
-            Value::Object(fields) => self.fields(fields, visitor),
-            other => Err(wrong_type(&other, &visitor)),
-        }
-    }
-
-    fn list<'de, V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Error> {
-        match std::mem::take(&mut self.value) {
-            Value::Array(items) => self.items(items, visitor),
-            other => Err(wrong_type(&other, &visitor)),
+    #[inline(never)]
+    fn into_items(self, expected: &dyn Expected) -> Result<Items<'p>, Error> {
+        match self.value {
+            Value::Array(items) => Ok(Items {
+                count: items.len(),
+                rest: items.into_iter(),
+                index: 0,
+                place: self.place,
+                refused: self.refused,
+            }),
+            other => Err(wrong_type(&other, expected)),
         }
     }
 
@@ -308,10 +302,27 @@ fn variant(value: Value) -> Result<(String, Option<Value>), Error> {
 
 /// The items of an array.
 struct Items<'p> {
+    /// Number of items of the whole array.
+    count: usize,
     rest: std::vec::IntoIter<Value>,
     index: usize,
     place: &'p Place<'p>,
     refused: &'p Refused,
+}
+
+impl Items<'_> {
+    /// Refuses an array with unread items. A visitor of a tuple stops at its length, and the rest would
+    /// be dropped without a word.
+    #[inline(never)]
+    fn end(self) -> Result<(), Error> {
+        match self.rest.len() {
+            0 => Ok(()),
+            _ => Err(Error::invalid_length(
+                self.count,
+                &"fewer elements in array",
+            )),
+        }
+    }
 }
 
 impl<'de> SeqAccess<'de> for Items<'_> {
@@ -344,11 +355,47 @@ impl<'de> SeqAccess<'de> for Items<'_> {
 
 /// The fields of a table.
 struct Fields<'p> {
+    /// Number of fields of the whole table.
+    count: usize,
     rest: serde_json::map::IntoIter,
     /// Key and value of which the key has been read.
     next: Option<(String, Value)>,
     place: &'p Place<'p>,
     refused: &'p Refused,
+}
+
+impl Fields<'_> {
+    /// Refuses a table with unread fields, as for items.
+    #[inline(never)]
+    fn end(self) -> Result<(), Error> {
+        match self.rest.len() {
+            0 => Ok(()),
+            _ => Err(Error::invalid_length(self.count, &"fewer elements in map")),
+        }
+    }
+
+    /// Returns the next field; `None` at the end.
+    #[inline(never)]
+    fn advance(&mut self) -> Option<&str> {
+        self.next = self.rest.next();
+        self.next.as_ref().map(|(key, _)| key.as_str())
+    }
+
+    /// Keeps the path of an error at the key of the next field.
+    #[cold]
+    #[inline(never)]
+    fn refuse_key(&self) {
+        if let Some((key, _)) = &self.next {
+            refuse(&Place::Key(self.place, key), self.refused);
+        }
+    }
+
+    #[inline(never)]
+    fn take(&mut self) -> Result<(String, Value), Error> {
+        self.next
+            .take()
+            .ok_or_else(|| Error::custom("value is missing"))
+    }
 }
 
 impl<'de> MapAccess<'de> for Fields<'_> {
@@ -358,21 +405,18 @@ impl<'de> MapAccess<'de> for Fields<'_> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, Error> {
-        let Some((key, value)) = self.rest.next() else {
+        let Some(key) = self.advance() else {
             return Ok(None);
         };
-        let read = seed.deserialize(Key(&key));
+        let read = seed.deserialize(Key(key));
         if read.is_err() {
-            refuse(&Place::Key(self.place, &key), self.refused);
+            self.refuse_key();
         }
-        self.next = Some((key, value));
         read.map(Some)
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Error> {
-        let Some((key, value)) = self.next.take() else {
-            return Err(Error::custom("value is missing"));
-        };
+        let (key, value) = self.take()?;
         let place = Place::Key(self.place, &key);
         let read = seed.deserialize(Reader {
             value,

@@ -1,5 +1,6 @@
 use super::*;
 use serde::Deserialize;
+use serde_json::Map;
 use serde_json::json;
 use std::collections::BTreeMap;
 

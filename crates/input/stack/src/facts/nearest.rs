@@ -2,6 +2,7 @@
 
 use super::{Facts, library};
 use crate::drives;
+use fullstroke_units::order_by_key;
 
 /// Part of the capacity that a rounded number may be too large: `zpool list` prints 14.6T for
 /// 14.55 TiB.
@@ -32,7 +33,9 @@ pub fn nearest(bytes: Option<u64>, devices: &[String]) -> String {
         .filter(|drive| !drives::is_special(&drive.name))
         .collect();
     // By size and then by name, so that of equal sizes the same drive is chosen each time.
-    plain.sort_by_key(|drive| (drive.capacity_bytes, drive.name.clone()));
+    order_by_key(&mut plain, |drive| {
+        (drive.capacity_bytes, drive.name.clone())
+    });
     let bytes = bytes.or_else(|| devices.iter().find_map(|device| bytes_of_model(device)));
     let least = bytes.map_or(u64::MAX, |bytes| (bytes as f64 * (1.0 - ROUNDING)) as u64);
     let fitting = plain.iter().find(|drive| drive.capacity_bytes >= least);

@@ -1,6 +1,7 @@
 //! Reports of all devices, from the texts and the JSON of `iostat`, `sar` and `zpool iostat`.
 
 use crate::StackError;
+use fullstroke_units::map_of;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -298,7 +299,7 @@ fn of_json(file: &str, text: &str) -> Result<Vec<Report>, StackError> {
                 let numbers = columns
                     .iter()
                     .filter_map(|(key, value)| Some((key.clone(), value.as_f64()?)));
-                report.rows.push((name.to_owned(), numbers.collect()));
+                report.rows.push((name.to_owned(), map_of(numbers)));
             }
             if !report.rows.is_empty() {
                 reports.push(report);

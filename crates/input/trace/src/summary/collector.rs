@@ -8,7 +8,7 @@ use super::spread::QuantityDistribution;
 use crate::footprint::Footprint;
 use crate::{TraceReader, TraceRecord};
 use fullstroke_contract::Operation;
-use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time};
+use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Time, map_of};
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -305,11 +305,11 @@ impl Collector {
             mb_per_s: rate(moved as f64 * SECTOR_BYTES as f64 / 1e6),
             addresses: reader.lacks_addresses().is_none().then(|| self.addresses()),
             operations: operations(&mut self.operations, self.requests, kib, MILLISECONDS),
-            devices: self
-                .numbers
-                .iter()
-                .map(|(&number, &place)| (number, self.devices[place].requests))
-                .collect(),
+            devices: map_of(
+                self.numbers
+                    .iter()
+                    .map(|(&number, &place)| (number, self.devices[place].requests)),
+            ),
             size_kib: sizes.distribution(kib),
             interarrival_ms: self.interarrivals.distribution(MILLISECONDS),
             response_ms,

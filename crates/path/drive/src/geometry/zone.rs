@@ -4,7 +4,7 @@ use super::slips::{Remaps, Slips};
 use super::tracks::{FoundTrack, TracksConfig, ZoneTracks};
 use crate::config::{DriveConfig, SectorsPerTrack, SlipConfig, ZoneConfig};
 use fullstroke_contract::ConfigError;
-use fullstroke_units::Angle;
+use fullstroke_units::{Angle, order_by_key};
 
 /// Cylinders of equal track length.
 #[derive(Clone, Debug)]
@@ -123,7 +123,7 @@ impl Zone {
         if excepted > 0 {
             // `Slips` expects ascending runs, and the exceptions were added behind the configured
             // slips.
-            all.sort_unstable_by_key(|slip| slip.run());
+            order_by_key(&mut all, |slip| slip.run());
         }
         let range = range.map_or(u64::MAX, |range| range.sectors);
         Ok((Slips::new(&all, tracks.sectors(), range)?, excepted))

@@ -7,7 +7,7 @@ use crate::mersenne::Mersenne;
 use crate::program::{InitialFile, ProgramAction, ProgramTurn};
 use crate::stdio::Blocks;
 use fullstroke_contract::SourceError;
-use fullstroke_units::{Seed, Time};
+use fullstroke_units::{Seed, Time, order_by};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -149,7 +149,7 @@ impl Instance {
             .for_each(|path| path.truncate(path.trim_end_matches('/').len()));
         paths.retain(|path| !path.is_empty());
         // Sorted, so that a directory is made before the directories in it.
-        paths.sort();
+        order_by(&mut paths, Ord::cmp);
         paths.dedup();
         paths
             .into_iter()

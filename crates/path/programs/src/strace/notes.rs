@@ -1,5 +1,6 @@
 //! Notes on a recording, in addition to its figures.
 
+use fullstroke_units::order_by;
 use std::collections::BTreeMap;
 
 /// Maximum number of names in a list.
@@ -104,7 +105,7 @@ fn skipped(counts: &NoteCounts) -> Option<String> {
         .map(|(name, &count)| (count, name.as_str()))
         .collect();
     // Equal counts are in the order of names, so that the notes are the same in each run.
-    names.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+    order_by(&mut names, |a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
     let rest: u64 = names.iter().skip(NAMES_MAX).map(|(count, _)| count).sum();
     let mut list: Vec<String> = names
         .iter()

@@ -11,7 +11,7 @@
 use super::Timeline;
 use super::walk::{WalkedSection, walk};
 use fullstroke_contract::ConfigError;
-use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors};
+use fullstroke_units::{Bytes, Lbn, SECTOR_BYTES, Sectors, order_by};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +74,7 @@ pub(crate) fn with_floors(
     };
     let mut parts = vec![Vec::new(); floors.len()];
     let mut order: Vec<usize> = (0..floors.len()).collect();
-    order.sort_by(|&a, &b| {
+    order_by(&mut order, |&a, &b| {
         floors[b]
             .floor_mb_per_s
             .total_cmp(&floors[a].floor_mb_per_s)

@@ -5,7 +5,7 @@ use crate::geometry::{Geometry, Stripe};
 use crate::layout::Location;
 use crate::members::too_large;
 use fullstroke_contract::ConfigError;
-use fullstroke_units::{Lbn, Sectors};
+use fullstroke_units::{Lbn, Sectors, order_by_key};
 
 /// Rows of chunks of equal size on every pair. All values are in sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl Map {
             [0, 1].map(|side: usize| sections.iter().map(|it| it.rows * it.chunks[side]).sum());
         let along = [0, 1].map(|side: usize| {
             let mut order: Vec<u32> = (0..sections.len() as u32).collect();
-            order.sort_unstable_by_key(|&index| sections[index as usize].starts[side]);
+            order_by_key(&mut order, |&index| sections[index as usize].starts[side]);
             order
         });
         let (first_section, shift) = table(&placed, start);

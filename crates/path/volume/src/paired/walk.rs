@@ -8,6 +8,7 @@
 //! ends where either zone ends.
 
 use super::{MapSection, Timeline};
+use fullstroke_units::order_by_key;
 
 /// A section before its final place is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +151,7 @@ pub(crate) fn packed(all: &[WalkedSection]) -> Vec<MapSection> {
     let mut sections: Vec<MapSection> = all.iter().map(|rows| rows.section).collect();
     for side in 0..2 {
         let mut order: Vec<usize> = (0..sections.len()).collect();
-        order.sort_by_key(|&index| sections[index].starts[side]);
+        order_by_key(&mut order, |&index| sections[index].starts[side]);
         let mut next = 0;
         for index in order {
             let section = &mut sections[index];

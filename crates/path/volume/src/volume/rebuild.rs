@@ -3,7 +3,7 @@
 use super::pressure::Pressure;
 use super::yielding::Yielding;
 use fullstroke_contract::RebuildSpeed;
-use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
+use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time, order_by_key};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -222,7 +222,7 @@ impl RebuildJob {
             other.members
         );
         self.members.extend(other.members);
-        self.members.sort_unstable_by_key(|filling| filling.member);
+        order_by_key(&mut self.members, |filling| filling.member);
         // The speed so far belongs to the old members. With that speed the job would count as fast
         // although it starts behind.
         self.marks = SpeedMarks::new(now, self.done());
