@@ -11,8 +11,10 @@ if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$target" ]; then
     echo "The target $target is missing. Install it: rustup target add $target" >&2
     exit 3
 fi
-# `strip` of the profile leaves the names of functions in.
-"${CARGO:-cargo}" rustc --quiet --profile web --target $target --package fullstroke-web --crate-type cdylib -- -C link-arg=--strip-all
+# `strip` of the profile leaves the names of functions in. Without `--compress-relocations` the linker pads each number of a
+# function to five bytes: 8 % of the module, and 1.4 % with brotli.
+"${CARGO:-cargo}" rustc --quiet --profile web --target $target --package fullstroke-web --crate-type cdylib -- \
+    -C link-arg=--strip-all -C link-arg=--compress-relocations
 module=${CARGO_TARGET_DIR:-target}/$target/web/fullstroke_web.wasm
 
 # Two runs at once (`make --jobs=2 site web-check`) must not remove each other's files, so each run fills

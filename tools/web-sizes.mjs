@@ -9,7 +9,7 @@ import { brotliCompressSync, constants } from "node:zlib";
 const folder = process.argv[2];
 const FIRST = ["index.html", "looks.css", "style.css", "app.js", "engine.js", "show.js", "watch.js", "worker.js", "icon.svg"];
 /** Limits in bytes with brotli: files before the module, and the module. The goal of the module is 1,200,000. */
-const LIMITS = { first: 300_000, module: 1_500_000 };
+const LIMITS = { first: 300_000, module: 1_450_000 };
 
 const size = (name) => {
   const bytes = readFileSync(join(folder, name));
