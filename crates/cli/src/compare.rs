@@ -12,6 +12,7 @@ use crate::power::{PowerAssumption, is_energy, say_assumed};
 use crate::report::Reporting;
 use crate::whole_load::LoadSearchOutput;
 use clap::Args;
+use fullstroke_advise::StackDevices;
 use fullstroke_lab::{
     CandidateProgress, ComparedStack, Condition, LabError, MostRanking, Ranking, Recipe, RunResult,
     SearchGoal, Varied, Vary, WholeLoad, recipes, run_all, sample_long_work_of_each,
@@ -117,7 +118,7 @@ struct ComparisonOutput<'a> {
     also: Vec<BriefRanking<'a>>,
     /// Disks and flash devices of each stack. Absent without flash devices and prices.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    devices: &'a [devices::StackDevices],
+    devices: &'a [StackDevices],
     /// Names of stacks without redundancy, if the command asked for other conditions.
     not_redundant: &'a [String],
     /// Source of the assumed power of the drives. Absent without an assumption.

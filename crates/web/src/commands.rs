@@ -5,7 +5,7 @@ use crate::error::CommandError;
 use crate::question::{Question, ask, outcome, stack_file, step, take_outcome, watch};
 use crate::recognise::recognise;
 use crate::session::Session;
-use fullstroke_advise::{AdviceRequest, Condition, WishFile, advise};
+use fullstroke_advise::{AdviceRequest, Condition, DevicePrices, StackDevices, WishFile, advise};
 use fullstroke_contract::registry::read_value;
 use fullstroke_lab::{
     ComparedStack, DEFAULT_BUDGET, Ranking, Recipe, Vary, recipes, run, sample_long_work,
@@ -200,6 +200,11 @@ fn compare(
     // The command line has the key for --degraded and --rebuilding. The page runs each stack
     // healthy, so the list is empty.
     answer["not_redundant"] = json!([]);
+    // As on the command line, stacks without flash devices and prices have no such key.
+    let devices = StackDevices::of_each(&recipes, &ran, 1, DevicePrices::default());
+    if !devices.is_empty() {
+        answer["devices"] = json!(devices);
+    }
     answer["wall_s"] = Value::Null;
     answer["peak_rss_mb"] = Value::Null;
     answer["version"] = json!(env!("CARGO_PKG_VERSION"));

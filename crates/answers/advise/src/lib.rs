@@ -13,6 +13,7 @@
 //! | `advise.rs` | the finalists and their runs |
 //! | `finalist.rs` | the best candidate of one layout |
 //! | `flash.rs` | flash devices beside the disks: price, wear, power |
+//! | `devices.rs` | the devices of compared stacks |
 //! | `settings.rs` | the race of chunks, elevators and caches |
 //! | `loads.rs` | the answer at multiples of the load |
 //! | `gradual.rs` | advice that becomes surer step by step |
@@ -26,6 +27,7 @@
 mod advise;
 mod changes;
 mod choices;
+mod devices;
 mod finalist;
 mod flash;
 mod gradual;
@@ -46,6 +48,7 @@ pub use choices::{
     CacheShape, Choices, Controller, ControllerError, CountsError, DriveCounts, FrontCache,
     FrontCacheError,
 };
+pub use devices::{DevicePrices, StackDevices};
 pub use finalist::Finalist;
 pub use flash::FlashOutcome;
 pub use gradual::{GradualAdvice, GradualProgress, PossibleLayout, RoundPlan};

@@ -3,10 +3,9 @@
 use crate::advise::dash;
 use crate::advise::flash::worn_a_year;
 use clap::Args;
-use fullstroke_advise::FlashOutcome;
+use fullstroke_advise::{DevicePrices, StackDevices};
 use fullstroke_lab::{Recipe, RunResult};
 use fullstroke_measure::{number, table as empty_table};
-use serde::Serialize;
 
 /// Prices of the devices.
 #[derive(Debug, Args)]
@@ -28,55 +27,19 @@ fn price(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The devices of a stack.
-#[derive(Debug, Serialize)]
-pub(super) struct StackDevices {
-    name: String,
-    /// Number of disks.
-    disks: usize,
-    /// Price of all devices; `None` if the price of one of them is not given.
-    price: Option<f64>,
-    /// The flash devices; `None` if there are none.
-    flash: Option<FlashOutcome>,
-}
-
 impl Prices {
-    /// Returns the devices of each stack. The list is empty if no stack has a flash device and no
-    /// price is given. Each recipe has `seeds` adjacent runs.
+    /// Returns the devices of each stack; see [`StackDevices::of_each`].
     pub(super) fn devices(
         &self,
         recipes: &[Recipe],
         ran: &[RunResult],
         seeds: usize,
     ) -> Vec<StackDevices> {
-        let each = recipes.chunks(seeds).zip(ran.chunks(seeds));
-        let devices: Vec<StackDevices> = each
-            .filter_map(|(recipes, ran)| self.of_stack(recipes.first()?.label(), ran))
-            .collect();
-        let asked = self.drive_price.is_some() || self.flash_price.is_some();
-        if asked || devices.iter().any(|one| one.flash.is_some()) {
-            devices
-        } else {
-            Vec::new()
-        }
-    }
-
-    fn of_stack(&self, name: String, ran: &[RunResult]) -> Option<StackDevices> {
-        let members = ran.first()?.measured.report.array.members.len();
-        let places = FlashOutcome::places(&ran.first()?.measured.report);
-        let disks = members - places.len();
-        let of = |count: usize, each: Option<f64>| match count {
-            0 => Some(0.0),
-            count => each.map(|each| count as f64 * each),
+        let prices = DevicePrices {
+            disk: self.drive_price,
+            flash: self.flash_price,
         };
-        let flash_price = self.flash_price.map(|each| places.len() as f64 * each);
-        let price = of(disks, self.drive_price).zip(of(places.len(), self.flash_price));
-        Some(StackDevices {
-            name,
-            disks,
-            price: price.map(|(disks, flash)| disks + flash),
-            flash: FlashOutcome::new(&places, flash_price, ran),
-        })
+        StackDevices::of_each(recipes, ran, seeds, prices)
     }
 }
 
