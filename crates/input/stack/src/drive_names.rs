@@ -5,6 +5,7 @@
 //! silently change results.
 
 use fullstroke_contract::registry::nearest;
+use std::path::Path;
 use thiserror::Error;
 
 /// A name that does not mean exactly one drive of the library.
@@ -67,6 +68,19 @@ fn words(text: &str) -> Vec<String> {
         .filter(|word| !word.is_empty())
         .map(str::to_lowercase)
         .collect()
+}
+
+/// Returns the file and the block of a drive in a parameter file of DiskSim (`FILE#BLOCK`). Returns
+/// `None` if the file is not of this kind.
+pub(crate) fn disksim_name(name: &str) -> Option<(&str, Option<&str>)> {
+    let (file, block) = match name.split_once('#') {
+        Some((file, block)) => (file, Some(block)),
+        None => (name, None),
+    };
+    let extension = Path::new(file).extension()?.to_str()?;
+    ["parv", "diskspecs", "model"]
+        .contains(&extension)
+        .then_some((file, block))
 }
 
 #[cfg(test)]

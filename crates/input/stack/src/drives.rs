@@ -92,19 +92,6 @@ pub fn load_unchecked(name: &str) -> Result<DriveModel, StackError> {
     model(&document, document.values())
 }
 
-/// Returns the file and the block of a drive in a parameter file of DiskSim (`FILE#BLOCK`). Returns
-/// `None` if the file is not of this kind.
-fn disksim_name(name: &str) -> Option<(&str, Option<&str>)> {
-    let (file, block) = match name.split_once('#') {
-        Some((file, block)) => (file, Some(block)),
-        None => (name, None),
-    };
-    let extension = Path::new(file).extension()?.to_str()?;
-    ["parv", "diskspecs", "model"]
-        .contains(&extension)
-        .then_some((file, block))
-}
-
 /// Returns a drive as the text of a drive file, with `comments` at the top. Each zone is one line,
 /// as in the library.
 ///

@@ -1,7 +1,7 @@
 //! Drives in the parameter files of DiskSim.
 
-use super::disksim_name;
 use crate::StackError;
+use crate::drive_names::disksim_name;
 use crate::folder::Folder;
 use fullstroke_disksim::{FileSystem, ImportOptions, ReadFiles, import_from};
 use fullstroke_drive::DriveConfig;

@@ -1,7 +1,7 @@
 //! The refusal of DiskSim's parameter files, in a build without the feature `disksim`.
 
-use super::disksim_name;
 use crate::StackError;
+use crate::drive_names::disksim_name;
 use crate::folder::Folder;
 use fullstroke_drive::DriveConfig;
 
