@@ -699,7 +699,7 @@ pub(crate) mod tests {
         );
         refused(
             &|request| request.drive_price = Some(-10.0),
-            "the price of a drive: found -10",
+            "--drive-price: found -10",
         );
         refused(
             &|request| request.choices.layouts.push("raid5".to_owned()),

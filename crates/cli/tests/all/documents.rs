@@ -294,7 +294,7 @@ const SHORTENED: &[(&str, &str)] = &[
     ),
     // The replacements of the commands of docs/advise.md already show that these two work.
     (
-        "fullstroke advise wishes/nas.toml --drives 4 --failures 2 --p99 3s",
+        "fullstroke advise wishes/nas.toml --drives 4 --failures 2 --p99 5s",
         "fullstroke advise --help",
     ),
     (

@@ -25,6 +25,7 @@ mod pressure;
 mod rebuild;
 mod shifts;
 mod turns;
+mod waiting;
 mod yielding;
 
 #[cfg(test)]
@@ -575,7 +576,7 @@ impl Node for Volume {
                 + self
                     .turns
                     .as_ref()
-                    .map_or(0, |turns| turns.waiting() as u32),
+                    .map_or(0, |turns| turns.waiting.len() as u32),
             head: self.head,
             idle_since: self.idle_since,
             alive: self.answering,

@@ -136,7 +136,7 @@ mod tests {
             (events, array.status().slots[2].slowness)
         };
         assert_eq!(windows(1), (Vec::new(), None));
-        let (events, slowness) = windows(12);
+        let (events, slowness) = windows(40);
         assert_eq!((events.len(), events[0].kind, events[0].slot), (1, SLOW, 2));
         assert!(events[0].why.contains("the median of the other members"));
         assert!(slowness.is_some_and(|factor| factor > 4.0), "{slowness:?}");
