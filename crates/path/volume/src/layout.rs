@@ -3,6 +3,7 @@
 use crate::gears::Gears;
 use crate::like::Like;
 use crate::md::Setup as MdSetup;
+use crate::members::PAGE;
 use crate::{Geometry, MemberStates, Plan};
 use fullstroke_contract::registry::Keys;
 use fullstroke_contract::{
@@ -382,9 +383,6 @@ pub(crate) fn part_of_chunk(from: Sectors, most: Sectors, chunk: u64) -> Option<
     let pages = (most.0 / PAGE).max(1) * PAGE;
     Some(offset..chunk.min(offset + pages))
 }
-
-/// Sectors of a page of md.
-const PAGE: u64 = 8;
 
 /// Returns the end of the rebuild of `members`: the used sectors of the longest member.
 pub(crate) fn longest<L: Layout + ?Sized>(layout: &L, members: &[usize]) -> Sectors {

@@ -6,6 +6,9 @@ use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors};
 /// Chunk size without the key `chunk`.
 pub(crate) const DEFAULT_CHUNK: Bytes = Bytes(64 << 10);
 
+/// Sectors of a page of 4 KiB: `RAID5_STRIPE_SECTORS` (`drivers/md/raid5.h`).
+pub(crate) const PAGE: u64 = 8;
+
 /// Returns the chunk in sectors. The chunk must be a positive multiple of the sector.
 pub(crate) fn chunk_sectors(chunk: Bytes) -> Result<u64, ConfigError> {
     match chunk.sectors() {

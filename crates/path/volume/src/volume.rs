@@ -199,7 +199,9 @@ impl Volume {
         speed: RebuildSpeed,
     ) -> Volume {
         self.rebuilds.speed = speed;
-        self.start_yielding(Time::ZERO);
+        if !members.is_empty() {
+            self.start_yielding(Time::ZERO);
+        }
         for &member in members {
             let member = member as usize;
             assert!(
@@ -235,7 +237,9 @@ impl Volume {
     #[must_use]
     pub fn with_sync_io_depth(mut self, depth: Option<u32>) -> Volume {
         self.sync_io_depth = depth;
-        self.start_yielding(Time::ZERO);
+        if let Some(yielding) = &mut self.rebuilds.yielding {
+            yielding.set_limit(depth);
+        }
         self
     }
 

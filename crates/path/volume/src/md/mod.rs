@@ -122,8 +122,6 @@ pub struct MdVolume {
     core: Core,
     /// True if no page cache is above, so that every write is waited for.
     direct: bool,
-    /// True if a rebuild may hold stripes.
-    lends: bool,
     /// Time of the next run of the thread.
     due: Option<Time>,
     /// Time of the event that woke the thread.
@@ -155,7 +153,6 @@ impl MdVolume {
             core: Core::new(setup, capacity, around.elevators),
             volume,
             direct: around.direct,
-            lends: false,
             due: None,
             woken: Time::ZERO,
             idle_since: Time::ZERO,
@@ -174,10 +171,9 @@ impl MdVolume {
     /// Shares the stripes between a rebuild and the requests: each page of a rebuild in flight holds
     /// a stripe.
     fn share(&mut self, now: Time, cx: &mut NodeContext<'_>) {
-        if !self.volume.is_rebuilding() && !self.lends {
+        if !self.volume.is_rebuilding() && !self.core.stripes.has_lent() {
             return;
         }
-        self.lends = self.volume.is_rebuilding();
         loop {
             let (pages, new) = self.volume.rebuild_pages();
             self.core.lend(pages, new);

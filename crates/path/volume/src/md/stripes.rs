@@ -1,10 +1,8 @@
 //! The stripes in memory: pages of 4 KiB at one offset of all members, their flags and their lists.
 
 use super::plug::NONE;
+pub(super) use crate::members::PAGE;
 use fullstroke_contract::{Completion, Hints};
-
-/// Sectors of a page of 4 KiB: `RAID5_STRIPE_SECTORS` (`drivers/md/raid5.h`).
-pub(super) const PAGE: u64 = 8;
 
 /// Number of parts of the cache, each with its own list of inactive stripes:
 /// `NR_STRIPE_HASH_LOCKS` (`drivers/md/raid5.h`).
@@ -360,6 +358,11 @@ impl Stripes {
         let at = self.first(ListName::Inactive(part))?;
         self.unlink(at);
         Some(at)
+    }
+
+    /// True if a rebuild holds stripes.
+    pub(super) fn has_lent(&self) -> bool {
+        !self.lent.is_empty()
     }
 
     /// Takes stripes back from a rebuild until the rebuild holds at most `left`.

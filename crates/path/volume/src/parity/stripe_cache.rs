@@ -12,12 +12,10 @@
 //! delays a write for a moment so that other writes of the stripe can join. md also lets writes
 //! wait if all stripes are in use. The module `md` has both.
 
+use crate::members::PAGE;
 use fullstroke_contract::{ConfigError, Extent};
 use fullstroke_units::{Lbn, Sectors};
 use std::collections::BTreeMap;
-
-/// Sectors of a page of 4 KiB: `STRIPE_SIZE` of md.
-const PAGE: u64 = 8;
 
 /// Maximum number of stripes: md's own limit (`raid5_set_cache_size`).
 const STRIPES_MAX: u32 = 32_768;

@@ -2,6 +2,7 @@
 
 use super::Volume;
 use super::yielding::Yielding;
+use crate::members::PAGE;
 use fullstroke_contract::{Effects, NodeContext, PriorityClass, Request};
 use fullstroke_units::{Sectors, Time};
 
@@ -45,7 +46,7 @@ impl Volume {
     /// Sets the number of pages for which the array has memory.
     pub(crate) fn set_rebuild_room(&mut self, now: Time, pages: u32) {
         if let Some(yielding) = &mut self.rebuilds.yielding {
-            yielding.set_room(now, Sectors(u64::from(pages) * 8));
+            yielding.set_room(now, Sectors(u64::from(pages) * PAGE));
         }
     }
 

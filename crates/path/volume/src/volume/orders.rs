@@ -5,15 +5,13 @@ use super::flight::RequestPurpose;
 use super::rebuild::{Filling, RebuildJob, RebuildStep};
 use super::yielding::Yielding;
 use crate::like::Like;
+use crate::members::PAGE;
 use crate::plan::MemberIo;
 use fullstroke_contract::{
     Effects, LayerOrder, LayersBelow, MemberState, Node as _, Notice, Operation, Port,
     PriorityClass, Refusal, RequestStatus, Signal,
 };
 use fullstroke_units::{Bytes, Sectors, Time};
-
-/// Sectors of a page.
-const PAGE: Sectors = Sectors(8);
 
 /// Sectors of an I/O of a rebuild of copies: `RESYNC_BLOCK_SIZE` (`drivers/md/raid1-10.c`).
 const BLOCK: Sectors = Sectors(128);
@@ -229,17 +227,17 @@ impl Volume {
         if self.layout.like() != Like::Md {
             return;
         }
+        let takes_turns = self.layout.takes_turns();
         let (grain, most) = match self.layout.md() {
-            Some(setup) => (PAGE, Sectors(u64::from(setup.stripes) * PAGE.0)),
-            None if self.layout.takes_turns() => (BLOCK, TURN),
+            Some(setup) => (Sectors(PAGE), Sectors(u64::from(setup.stripes) * PAGE)),
+            None if takes_turns => (BLOCK, TURN),
             None => (BLOCK, COPIES_IN_FLIGHT),
         };
-        if self.layout.takes_turns() {
+        if takes_turns {
             self.turns.get_or_insert_default();
             self.rebuilds.sizes.long = Sectors(TURN.0 / 2);
         }
         let members = self.layout.members();
-        let takes_turns = self.layout.takes_turns();
         let yielding = self
             .rebuilds
             .yielding

@@ -2,6 +2,7 @@
 
 use super::pressure::Pressure;
 use super::yielding::Yielding;
+use crate::members::PAGE;
 use fullstroke_contract::RebuildSpeed;
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time, order_by_key};
 use std::collections::VecDeque;
@@ -372,7 +373,7 @@ impl Rebuilds {
         let in_flight = self.queue.front().map(RebuildJob::in_flight);
         match (&self.yielding, in_flight) {
             (Some(yielding), Some(sectors)) if yielding.holds(sectors) => {
-                u32::try_from(sectors.0.div_ceil(8)).unwrap_or(u32::MAX)
+                u32::try_from(sectors.0.div_ceil(PAGE)).unwrap_or(u32::MAX)
             }
             _ => 0,
         }
@@ -558,6 +559,8 @@ struct SpeedMarks {
 impl SpeedMarks {
     const COUNT: usize = 10;
     const STEP: Duration = Duration::from_nanos(3_000_000_000);
+    /// Time that md adds to the time since a mark; otherwise a new rebuild would seem fast.
+    const GRACE: Duration = Duration::from_nanos(1_000_000_000);
 
     fn new(now: Time, done: Sectors) -> SpeedMarks {
         SpeedMarks {
@@ -577,20 +580,24 @@ impl SpeedMarks {
         }
     }
 
-    /// Returns the speed since the oldest mark. md adds a second to the time; otherwise a new
-    /// rebuild would seem fast.
+    /// Returns the speed since the oldest mark.
     fn bytes_per_s(&self, now: Time, done: Sectors) -> u64 {
-        let (since, before) = self.all[(self.latest + 1) % SpeedMarks::COUNT];
-        let elapsed_ns = u128::from(now.saturating_since(since).as_nanos()) + 1_000_000_000;
+        let (since, before) = self.oldest();
+        let elapsed = now.saturating_since(since).as_nanos();
+        let elapsed_ns = u128::from(elapsed) + u128::from(SpeedMarks::GRACE.as_nanos());
         let bytes = u128::from(done.0.saturating_sub(before.0)) * u128::from(SECTOR_BYTES);
         u64::try_from(bytes * 1_000_000_000 / elapsed_ns).unwrap_or(u64::MAX)
     }
 
     /// Returns the time from which on the speed is at most `most`.
     fn below(&self, most: Bytes, done: Sectors) -> Time {
-        let (since, before) = self.all[(self.latest + 1) % SpeedMarks::COUNT];
+        let (since, before) = self.oldest();
         let span = duration(Sectors(done.0.saturating_sub(before.0)), Some(most));
-        since + span.saturating_sub(Duration::from_nanos(1_000_000_000))
+        since + span.saturating_sub(SpeedMarks::GRACE)
+    }
+
+    fn oldest(&self) -> (Time, Sectors) {
+        self.all[(self.latest + 1) % SpeedMarks::COUNT]
     }
 }
 

@@ -11,6 +11,7 @@
 //! is in flight (`sync_io_within_limit`).
 
 use super::pressure::Pressure;
+use crate::members::PAGE;
 use fullstroke_units::{Duration, Sectors, Time};
 
 /// Sectors between two looks for other I/O: `window` in `md_do_sync`, 32 pages.
@@ -99,7 +100,7 @@ impl Yielding {
 
     /// Returns the pages that have begun since the last call.
     pub(super) fn take_begun(&mut self) -> u32 {
-        u32::try_from(std::mem::take(&mut self.begun).div_ceil(8)).unwrap_or(u32::MAX)
+        u32::try_from(std::mem::take(&mut self.begun).div_ceil(PAGE)).unwrap_or(u32::MAX)
     }
 
     /// Sets the sectors for which the array has memory from `now` on. A rebuild that waited for memory
