@@ -7,6 +7,7 @@
 //! `wait` is the absence of a policy. `fail` is the time limit of the members
 //! ([`Timed`](crate::Timed)).
 
+use crate::limit::nanos;
 use crate::member_transfer::{FailedTransfer, MemberTransfer};
 use crate::transfer::Devices;
 use crate::{ArrayError, Device};
@@ -261,8 +262,4 @@ impl LateReads {
             late_sit_outs: count(&self.sit_outs),
         }
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -15,11 +15,11 @@ pub struct Limit {
     /// Number of reads that have ended, and the sum of their times in ns.
     reads: AtomicU64,
     read_ns: AtomicU64,
-    /// Reads under way that their requests may leave behind.
+    /// Reads under way. A request may end before its read does.
     begun: Mutex<BegunReads>,
 }
 
-/// Reads under way that their requests may leave behind.
+/// Reads under way. A request may end before its read does.
 #[derive(Debug, Default)]
 struct BegunReads {
     /// Number of the next read.
@@ -56,8 +56,7 @@ impl Limit {
 
     /// Notes the time of a read that has ended.
     pub(crate) fn note_read(&self, took: Duration) {
-        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        self.read_ns.fetch_add(nanos, Ordering::Relaxed);
+        self.read_ns.fetch_add(nanos(took), Ordering::Relaxed);
         self.reads.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -69,8 +68,8 @@ impl Limit {
         }
     }
 
-    /// Notes a read that begins at `now` and that its request may leave behind. Returns the number
-    /// of the read.
+    /// Notes a read that begins at `now`. The request may end before the read does. Returns the
+    /// number of the read.
     pub(crate) fn begin_read(&self, now: Instant) -> u64 {
         let mut begun = self.begun();
         let number = begun.next;
@@ -142,6 +141,11 @@ impl Limit {
 pub(crate) fn no_answer(each: Duration) -> io::Error {
     let message = format!("no answer within {} s", each.as_secs_f64());
     io::Error::new(io::ErrorKind::TimedOut, message)
+}
+
+/// Returns a time in nanoseconds, at most the largest number.
+pub(crate) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

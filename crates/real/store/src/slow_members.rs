@@ -5,6 +5,7 @@
 //! limit ([`Timed`](crate::Timed)) has no times, and takes no part.
 
 use crate::array::Array;
+use crate::limit::nanos;
 use fullstroke_contract::MemberState;
 use fullstroke_units::Time;
 use fullstroke_volume::{IoTotals, PeerChange, PeerConfig, PeerWatch};
@@ -38,9 +39,7 @@ impl Array {
     pub(crate) fn peer_watch(&self, settings: SlowMembers, now: Time) -> PeerWatch {
         let config = PeerConfig {
             factor: settings.factor,
-            window: fullstroke_units::Duration::from_nanos(
-                u64::try_from(settings.window.as_nanos()).unwrap_or(u64::MAX),
-            ),
+            window: fullstroke_units::Duration::from_nanos(nanos(settings.window)),
             ..PeerConfig::default()
         };
         PeerWatch::new(self.states().len(), config, now)
