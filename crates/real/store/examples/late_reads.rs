@@ -1,4 +1,5 @@
-//! Prints what the policies against slow members do on an array, and what they cost.
+//! Prints the times of reads of an array with a slow member under each policy against slow members,
+//! and the processor time of the policies.
 //!
 //! - The first table: a RAID 5 of five members that sleep for each read, one of them longer. Eight
 //!   threads read 4 KiB at random places. Times of reads in ms.

@@ -2,8 +2,9 @@
 //!
 //! Linux sends one write of a zone to the drive at a time. The other writes of the zone wait in the
 //! order of their arrival (`blk_zone_wplug_handle_write`, block/blk-zoned.c, Linux 6.10; before, the
-//! elevator mq-deadline locked the zone). After its end the next write follows. Waiting writes that
-//! continue the next write join it (`blk_zone_write_plug_init_request`).
+//! elevator mq-deadline locked the zone). After its end the next write follows. If waiting
+//! writes continue the next write, the drive gets all of them as one write
+//! (`blk_zone_write_plug_init_request`).
 //!
 //! SCSI and ATA have no command that appends. Linux makes an append a write at the write pointer of
 //! the zone when its turn has come, and joins no appends (`blk_zone_wplug_prepare_bio`).

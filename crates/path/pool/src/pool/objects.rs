@@ -15,7 +15,7 @@ use crate::place::Dva;
 const OBJECTS: u32 = 80;
 const COPIES: u32 = 3;
 
-/// Transaction groups that wrote these blocks. A scrub in the kernel laboratory read the copies on a
+/// Number of transaction groups in which the blocks were written. A scrub in the kernel laboratory read the copies on a
 /// drive in 20 to 36 pieces, from six metaslabs for metadata.
 const GROUPS: u32 = 4;
 

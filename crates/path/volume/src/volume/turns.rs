@@ -14,6 +14,6 @@ use std::collections::VecDeque;
 pub(super) struct Turns {
     /// True if the rebuild waits for the requests in flight, and new requests for the rebuild.
     pub(super) raised: bool,
-    /// Requests that wait, with their times of arrival.
+    /// Waiting requests, each with its time of arrival.
     pub(super) waiting: VecDeque<(Time, Request)>,
 }
