@@ -84,6 +84,8 @@ pub struct Measurement {
     warm_up: WarmUp,
     /// Arrival of the first request.
     began: Time,
+    /// Arrival of the last request.
+    last_arrival: Time,
     /// Arrival of the first counted request, or the end of the warm-up if that is later.
     counted_from: Time,
     skipped: u64,
@@ -149,6 +151,7 @@ impl Measurement {
         Measurement {
             warm_up,
             began: Time::NEVER,
+            last_arrival: Time::ZERO,
             counted_from: Time::NEVER,
             skipped: 0,
             responses: [TimeDistribution::new(), TimeDistribution::new()],
@@ -264,7 +267,7 @@ impl Measurement {
                 hosts: host_reports(&counters.hosts),
             },
             array: ArrayReport {
-                rebuild: self.rebuilds.report(outcome.end),
+                rebuild: self.rebuilds.report(self.last_arrival),
                 energy: EnergyReport::new(&members, both.requests),
                 members,
                 layers: layer_reports(&counters.layers),
@@ -375,6 +378,7 @@ impl Measurement {
     #[inline]
     fn counts(&mut self, finished: &Finished) -> bool {
         self.began = self.began.min(finished.arrived);
+        self.last_arrival = self.last_arrival.max(finished.arrived);
         let counts = self.warm_up.is_over(finished);
         if counts {
             self.counted_from = self.counted_from.min(self.warm_up.entered(finished));

@@ -2,7 +2,7 @@
 
 use fullstroke_contract::{Notice, ZoneRate};
 use fullstroke_engine::{Rebuild, RebuildMark, Rebuilds};
-use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
+use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
 use serde::Serialize;
 use std::collections::VecDeque;
 
@@ -80,83 +80,142 @@ impl RebuildWatch {
         }
     }
 
-    /// Returns the rebuild of the run that ended at `end`; `None` without plans.
-    pub(crate) fn report(&self, end: Time) -> Option<RebuildReport> {
-        RebuildReport::new(&self.plans, self.rebuilds.all(), &self.settling, end)
+    /// Returns the rebuild of the run whose last request arrived at `last_arrival`; `None` without
+    /// plans.
+    pub(crate) fn report(&self, last_arrival: Time) -> Option<RebuildReport> {
+        RebuildReport::new(
+            &self.plans,
+            self.rebuilds.all(),
+            &self.settling,
+            last_arrival,
+        )
     }
 }
 
-/// Number of notices that are kept. I/O in flight ends after the end of the run, and is no progress
-/// of the run.
-const RECENT: usize = 512;
+/// Length of the steps of time at which progress counts.
+const STEP: Duration = Duration::from_nanos(1_000_000_000);
+
+/// Number of steps that are kept: the time from the last arrival to the end of a run is shorter.
+const STEPS: usize = 600;
 
 /// The part of a rebuild whose speed counts.
 ///
-/// A rebuild moves in steps, and the steps of a rebuild that takes turns with requests come close
-/// together. From one notice to another, the time between two groups of steps would be missing. The
-/// part therefore begins and ends at times that do not depend on notices.
+/// A rebuild moves in jumps, and the jumps of a rebuild that takes turns with requests come close
+/// together. From one notice to another, the time between two groups of jumps would be missing. The
+/// last request of a run ends behind such a group, so that a part up to the end of the run would have
+/// a group too many. The part therefore begins and ends at times that depend neither on notices nor
+/// on completions: it ends with the last whole second before the last arrival.
 #[derive(Clone, Debug, Default)]
 struct RebuildSettling {
     /// Time after which the speed counts. Before, caches and queues are as empty as at no place
     /// inside a rebuild.
     until: Time,
-    /// State of each member at this time, in the order of the plans; `None` before the first notice
-    /// after this time.
-    marks: Vec<Option<RebuildMark>>,
-    /// State of each member after its latest notice.
-    latest: Vec<RebuildMark>,
-    /// The latest notices with their members, the oldest first.
-    recent: VecDeque<(usize, RebuildMark)>,
+    /// Progress of each member, in the order of the plans.
+    members: Vec<MemberProgress>,
+}
+
+/// Progress of a member.
+#[derive(Clone, Debug)]
+struct MemberProgress {
+    /// State at the settling time; `None` before the first notice after this time.
+    settled: Option<RebuildMark>,
+    /// State after the latest notice.
+    latest: RebuildMark,
+    /// States at whole seconds, the oldest first. A second without a mark has the state of the next
+    /// mark.
+    steps: VecDeque<RebuildMark>,
+}
+
+impl MemberProgress {
+    fn new(plan: &RebuildPlan) -> MemberProgress {
+        MemberProgress {
+            settled: None,
+            latest: RebuildMark {
+                at: Time::ZERO,
+                done: plan.from,
+            },
+            steps: VecDeque::new(),
+        }
+    }
+
+    /// Notes a newer state. Nothing has moved between the state before and this one.
+    fn note(&mut self, latest: RebuildMark, until: Time) {
+        let before = std::mem::replace(&mut self.latest, latest);
+        let at = |at: Time| RebuildMark {
+            at,
+            done: before.done,
+        };
+        if latest.at > until && self.settled.is_none() {
+            self.settled = Some(at(until));
+        }
+        let step = whole_steps(latest.at);
+        if step > whole_steps(before.at) {
+            if self.steps.len() == STEPS {
+                self.steps.pop_front();
+            }
+            self.steps.push_back(at(step));
+        }
+    }
+
+    /// Returns the filled sectors at the time `step`, as far as the steps are kept.
+    fn done_at(&self, step: Time) -> Sectors {
+        let later = self.steps.partition_point(|mark| mark.at < step);
+        (self.steps.get(later)).map_or(self.latest.done, |mark| mark.done)
+    }
+}
+
+/// Returns the last whole second up to `at`.
+fn whole_steps(at: Time) -> Time {
+    let steps = at.since(Time::ZERO).as_nanos() / STEP.as_nanos();
+    Time::ZERO + STEP * steps
 }
 
 impl RebuildSettling {
     /// Notes the state of the members after a notice.
     fn note(&mut self, plans: &[RebuildPlan], seen: &[Rebuild]) {
-        if self.latest.is_empty() {
-            let mark = |plan: &RebuildPlan| RebuildMark {
-                at: Time::ZERO,
-                done: plan.from,
-            };
-            self.latest = plans.iter().map(mark).collect();
-            self.marks = vec![None; plans.len()];
+        if self.members.is_empty() {
+            self.members = plans.iter().map(MemberProgress::new).collect();
         }
-        for (index, plan) in plans.iter().enumerate() {
-            let Some(rebuild) = seen.iter().find(|rebuild| rebuild.path == plan.path) else {
-                continue;
-            };
-            let before = std::mem::replace(&mut self.latest[index], rebuild.latest);
-            if rebuild.latest == before {
-                continue;
+        for (plan, member) in plans.iter().zip(&mut self.members) {
+            let rebuild = seen.iter().find(|rebuild| rebuild.path == plan.path);
+            if let Some(rebuild) = rebuild
+                && rebuild.latest != member.latest
+            {
+                member.note(rebuild.latest, self.until);
             }
-            if rebuild.latest.at > self.until && self.marks[index].is_none() {
-                self.marks[index] = Some(RebuildMark {
-                    at: self.until,
-                    done: before.done,
-                });
-            }
-            if self.recent.len() == RECENT {
-                self.recent.pop_front();
-            }
-            self.recent.push_back((index, rebuild.latest));
         }
     }
 
-    /// Returns the state of a member at `end`, as far as its notices are kept.
-    fn at(&self, index: usize, end: Time) -> Option<RebuildMark> {
-        let of_member = |&&(other, mark): &&(usize, RebuildMark)| other == index && mark.at <= end;
-        let found = self.recent.iter().rev().find(of_member)?;
-        Some(found.1)
+    /// Returns the slowness from the settling time to the last whole second up to `last_arrival`, or
+    /// to the end of the rebuild; `None` if a member did not move in this time.
+    fn slowness(&self, plans: &[RebuildPlan], last_arrival: Time) -> Option<f64> {
+        let end = whole_steps(last_arrival);
+        let (mut began, mut ended, mut ideal_s) = (Time::NEVER, Time::ZERO, 0.0);
+        for (index, plan) in plans.iter().enumerate() {
+            let member = self.members.get(index)?;
+            let from = member.settled?;
+            let done = member.done_at(end);
+            if done <= from.done {
+                return None;
+            }
+            began = began.min(from.at);
+            let is_whole = done >= plan.used;
+            ended = ended.max(if is_whole { member.latest.at } else { end });
+            ideal_s += plan.ideal_s(from.done.0, done.0);
+        }
+        let elapsed_s = ended.saturating_since(began).as_secs_f64();
+        (ideal_s > 0.0 && elapsed_s > 0.0).then(|| elapsed_s / ideal_s)
     }
 }
 
 impl RebuildReport {
     /// Returns the report of the rebuild of the members in `plans`, as far as `seen`. The slowness
-    /// counts from the marks of `settling` on, up to the end of the run or of the rebuild.
+    /// counts as `settling` says.
     fn new(
         plans: &[RebuildPlan],
         seen: &[Rebuild],
         settling: &RebuildSettling,
-        end: Time,
+        last_arrival: Time,
     ) -> Option<RebuildReport> {
         if plans.is_empty() {
             return None;
@@ -180,7 +239,7 @@ impl RebuildReport {
         let elapsed_s = latest.since(Time::ZERO).as_secs_f64();
         let slowness = elapsed_s / done_ideal_s;
         let share = done_sectors as f64 / all_sectors.max(1) as f64;
-        let settled = settled_slowness(plans, settling, end);
+        let settled = settling.slowness(plans, last_arrival);
         Some(RebuildReport {
             members: plans.iter().map(RebuildPlan::name).collect(),
             share,
@@ -198,21 +257,6 @@ impl RebuildReport {
             slowness: settled.unwrap_or(slowness),
         })
     }
-}
-
-/// Returns the slowness of the rebuild since the marks of `settling`, up to `end`; `None` if a member
-/// has no mark, or has not moved since.
-fn settled_slowness(plans: &[RebuildPlan], settling: &RebuildSettling, end: Time) -> Option<f64> {
-    let (mut began, mut ended, mut ideal_s) = (Time::NEVER, Time::ZERO, 0.0);
-    for (index, plan) in plans.iter().enumerate() {
-        let from = settling.marks.get(index).copied().flatten()?;
-        let to = settling.at(index, end)?;
-        began = began.min(from.at);
-        ended = ended.max(if to.done >= plan.used { to.at } else { end });
-        ideal_s += plan.ideal_s(from.done.0, to.done.0);
-    }
-    let elapsed_s = ended.saturating_since(began).as_secs_f64();
-    (ideal_s > 0.0 && elapsed_s > 0.0).then(|| elapsed_s / ideal_s)
 }
 
 impl RebuildPlan {
@@ -360,5 +404,64 @@ mod tests {
             RebuildReport::new(&[], &[], &RebuildSettling::default(), Time::NEVER),
             None
         );
+    }
+
+    /// Notes a rebuild that fills 10,000 sectors at each of these milliseconds.
+    fn jumps(
+        until_ms: u64,
+        at_ms: impl IntoIterator<Item = u64>,
+    ) -> (RebuildPlan, RebuildSettling) {
+        let plan = plan(2, None);
+        let mut settling = RebuildSettling {
+            until: Time::from_nanos(until_ms * 1_000_000),
+            ..RebuildSettling::default()
+        };
+        let mut rebuilds = Rebuilds::default();
+        rebuilds.begin(Time::ZERO, &plan.path, Sectors::ZERO, plan.used);
+        for (index, at_ms) in at_ms.into_iter().enumerate() {
+            let signal = Signal::Rebuilt {
+                member: 2,
+                done: Sectors(10_000 * (index as u64 + 1)),
+                used: plan.used,
+                whole: false,
+            };
+            let at = Time::from_nanos(at_ms * 1_000_000);
+            rebuilds.note_notice(&[], &Notice::of_instant(signal, at));
+            settling.note(std::slice::from_ref(&plan), rebuilds.all());
+        }
+        (plan, settling)
+    }
+
+    #[test]
+    fn jumps_in_groups_count_between_whole_seconds() {
+        // Three jumps at once, twice a second; the run ends right behind a group.
+        let at_ms = (1..=21).flat_map(|group| [500 * group + 100; 3]);
+        let (plan, settling) = jumps(1_000, at_ms);
+        let plans = [plan];
+        for last_ms in [10_000, 10_100, 10_600, 10_999] {
+            let last = Time::from_nanos(last_ms * 1_000_000);
+            // Nine seconds with six jumps each, of 10,000 sectors at 200 MB/s.
+            let expected = 1.0 / (6.0 * 10_000.0 * 512.0 / 200e6);
+            let slowness = settling.slowness(&plans, last).unwrap();
+            assert!(
+                (slowness / expected - 1.0).abs() < 1e-9,
+                "{last_ms}: {slowness}"
+            );
+        }
+        let early = settling.slowness(&plans, Time::from_nanos(1_999_000_000));
+        assert_eq!(
+            early, None,
+            "nothing moves between the first second and itself"
+        );
+    }
+
+    #[test]
+    fn a_pause_over_several_seconds_counts_as_time() {
+        let (plan, settling) = jumps(0, [500, 1_200, 1_500, 5_300, 5_400]);
+        let slowness = settling
+            .slowness(&[plan], Time::from_nanos(4_900_000_000))
+            .unwrap();
+        let expected = 4.0 / (3.0 * 10_000.0 * 512.0 / 200e6);
+        assert!((slowness / expected - 1.0).abs() < 1e-9, "{slowness}");
     }
 }

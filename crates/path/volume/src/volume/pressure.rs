@@ -4,7 +4,7 @@ use fullstroke_units::{Duration, Time};
 
 /// A volume counts as idle after this time without a request. Shorter pauses belong to a continuing
 /// load.
-const PEACE: Duration = Duration::from_nanos(1_000_000_000);
+pub(super) const PEACE: Duration = Duration::from_nanos(1_000_000_000);
 
 /// Requests from above with precedence over a rebuild.
 #[derive(Clone, Copy, Debug, Default)]

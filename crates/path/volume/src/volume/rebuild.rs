@@ -338,7 +338,7 @@ impl Rebuilds {
         };
         let at = due.max(self.ready);
         let sound = |unit: &Unit| unit.counts && unit.state != UnitState::Spoilt;
-        let gone = at.max(pressure.gone());
+        let gone = at.max(self.idle_from(pressure));
         if let Some(yielding) = &self.yielding
             && at < gone
         {
@@ -358,6 +358,12 @@ impl Rebuilds {
             _ if self.yielding.is_some() || job.is_slow(at, self.speed.least) => at,
             _ => gone,
         }
+    }
+
+    /// Returns the time from which on the array counts as idle if no further request comes.
+    fn idle_from(&self, pressure: &Pressure) -> Time {
+        let of_rebuild = self.yielding.as_ref().map(|yielding| yielding.idle_from);
+        pressure.gone().max(of_rebuild.unwrap_or(Time::ZERO))
     }
 
     /// Takes note of a unit of `sectors` that has begun at `now`, for the way in which md yields.
@@ -391,7 +397,7 @@ impl Rebuilds {
 
     /// Returns the length of a unit that begins at `now`.
     pub(super) fn unit_size(&self, now: Time, pressure: &Pressure) -> Sectors {
-        if now < pressure.gone() {
+        if now < self.idle_from(pressure) {
             let in_flight = self
                 .queue
                 .front()

@@ -10,7 +10,7 @@
 //! Linux 6.16 and later count the requests of the array instead, and wait only if more than a limit
 //! is in flight (`sync_io_within_limit`).
 
-use super::pressure::Pressure;
+use super::pressure::{PEACE, Pressure};
 use crate::members::PAGE;
 use fullstroke_units::{Duration, Sectors, Time};
 
@@ -57,6 +57,8 @@ pub(super) struct Yielding {
     takes_turns: bool,
     /// Time from which on the next unit may begin.
     pub(super) earliest: Time,
+    /// Time from which on an array without requests counts as idle.
+    pub(super) idle_from: Time,
 }
 
 /// I/O of a member.
@@ -90,6 +92,7 @@ impl Yielding {
             begun: 0,
             takes_turns,
             earliest: Time::ZERO,
+            idle_from: Time::ZERO,
         }
     }
 
@@ -118,6 +121,9 @@ impl Yielding {
             member.noted = member.events;
         }
         (self.looked, self.since) = (now, 0);
+        // A run begins with its rebuild, and the load arrives a moment later. The long units of an
+        // idle array would hold up its first requests, although no array was idle before.
+        self.idle_from = now + PEACE;
         self.proceed();
     }
 
