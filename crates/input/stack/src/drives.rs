@@ -206,6 +206,12 @@ pub(crate) fn is_special(name: &str) -> bool {
     has("shingled") || has("zoned") || has("actuators")
 }
 
+/// Returns true for a drive of the library whose shingled tracks the drive manages itself.
+pub(crate) fn is_shingled(name: &str) -> bool {
+    let document = document(name, &Folder::default());
+    document.is_ok_and(|document| document.values().contains_key("shingled"))
+}
+
 fn document(name: &str, folder: &Folder) -> Result<Document, StackError> {
     if Path::new(name)
         .extension()

@@ -6,7 +6,7 @@ use fullstroke_contract::registry::{Keys, read_unlisted};
 use fullstroke_drive::DriveModel;
 use serde::{Deserialize, Serialize};
 
-pub use nearest::nearest;
+pub use nearest::{Wanted, mixed_with_flash, nearest, nearest_to};
 
 /// The facts of all drives of the library. The models of all drives take 100 ms to build, because
 /// the seek tables have some 10 million entries together; a list of the library must not wait.

@@ -2,8 +2,15 @@
 //! `-j`. `fit` makes a drive file of the same report, and takes the drive from here.
 
 use crate::StackError;
+use crate::facts::{Wanted, nearest_to};
 use serde::Serialize;
 use serde_json::Value;
+
+/// Number of lines at the beginning of a text in which a report begins, behind a prompt.
+const HEAD: usize = 8;
+
+/// Heading of the lines that describe the drive.
+const SECTION: &str = "=== START OF INFORMATION SECTION";
 
 /// Drive that a report of `smartctl` describes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -16,6 +23,10 @@ pub struct ReportedDrive {
     pub solid: bool,
     /// True for an NVMe device.
     pub nvme: bool,
+    /// Revolutions per minute, if the report says.
+    pub rpm: Option<f64>,
+    /// True if the report says that the drive manages shingled tracks.
+    pub shingled: bool,
 }
 
 impl ReportedDrive {
@@ -24,8 +35,8 @@ impl ReportedDrive {
         is_json(text)
             || text
                 .lines()
-                .take(8)
-                .any(|line| line.starts_with("smartctl "))
+                .take(HEAD)
+                .any(|line| line.starts_with("smartctl ") || line.starts_with(SECTION))
     }
 
     /// Reads the report. `file` is the name of the text in errors.
@@ -38,6 +49,7 @@ impl ReportedDrive {
             let json = serde_json::from_str(text).unwrap_or_default();
             SmartIdentity::of_json(&json)
         } else {
+            one_drive(file, text)?;
             SmartIdentity::of_text(text)
         };
         let Some(bytes) = found.bytes.filter(|&bytes| bytes > 0) else {
@@ -49,6 +61,18 @@ impl ReportedDrive {
             bytes,
             solid: found.solid,
             nvme: found.nvme,
+            rpm: found.rpm,
+            shingled: found.shingled,
+        })
+    }
+
+    /// Returns the name of the disk of the library that is nearest to the reported disk.
+    pub fn nearest(&self) -> String {
+        nearest_to(&Wanted {
+            bytes: Some(self.bytes),
+            devices: std::slice::from_ref(&self.model),
+            rpm: self.rpm,
+            shingled: self.shingled,
         })
     }
 
@@ -77,6 +101,35 @@ impl ReportedDrive {
     }
 }
 
+/// Checks that a text has the report of one drive, or of equal drives.
+///
+/// # Errors
+/// If the text has reports of drives of several models.
+fn one_drive(file: &str, text: &str) -> Result<(), StackError> {
+    let mut models: Vec<&str> = Vec::new();
+    for line in text.lines() {
+        let model = line.split_once(':').filter(|(key, _)| is_model(key.trim()));
+        if let Some((_, model)) = model
+            && !models.contains(&model.trim())
+        {
+            models.push(model.trim());
+        }
+    }
+    if models.len() < 2 {
+        return Ok(());
+    }
+    let message = format!(
+        "found the reports of {}; expected the report of one drive",
+        models.join(" and ")
+    );
+    Err(StackError::whole(file, message))
+}
+
+/// Returns true for the key of a model in a report in words.
+fn is_model(key: &str) -> bool {
+    matches!(key, "Device Model" | "Product" | "Model Number")
+}
+
 fn is_json(text: &str) -> bool {
     text.trim_start().starts_with('{') && text.contains("\"smartctl\"")
 }
@@ -92,6 +145,10 @@ pub struct SmartIdentity {
     pub solid: bool,
     /// True for an NVMe device.
     pub nvme: bool,
+    /// Revolutions per minute of a disk.
+    pub rpm: Option<f64>,
+    /// True if the disk manages shingled tracks.
+    pub shingled: bool,
 }
 
 impl SmartIdentity {
@@ -102,31 +159,45 @@ impl SmartIdentity {
         let names = ["/model_name", "/scsi_model_name"];
         let name = names.iter().find_map(|key| json.pointer(key)?.as_str());
         let sizes = ["/user_capacity/bytes", "/nvme_total_capacity"];
+        let rpm = speed.filter(|&speed| speed > 0).map(|speed| speed as f64);
+        let family = json.get("model_family").and_then(Value::as_str);
+        let trims = json.pointer("/trim/supported") == Some(&Value::Bool(true));
         SmartIdentity {
             model: name.map(str::to_owned),
             bytes: sizes.iter().find_map(|key| json.pointer(key)?.as_u64()),
             // smartctl writes a speed of 0 for a solid state device.
             solid: nvme || speed == Some(0),
             nvme,
+            rpm,
+            shingled: family.is_some_and(is_shingled_family) || (trims && rpm.is_some()),
         }
     }
 
     /// Reads a report in words.
     pub fn of_text(text: &str) -> SmartIdentity {
         let mut found = SmartIdentity::default();
+        let mut trims = false;
         for line in text.lines() {
             let Some((key, value)) = line.split_once(':') else {
                 continue;
             };
             let (key, value) = (key.trim(), value.trim());
             match key {
-                "Device Model" | "Product" | "Model Number" => found.model = Some(value.to_owned()),
+                key if is_model(key) => found.model = Some(value.to_owned()),
                 // The bracket behind the number repeats the capacity.
                 "User Capacity" | "Total NVM Capacity" | "Namespace 1 Size/Capacity" => {
                     let bytes = value.split("bytes").next().and_then(smart_number);
                     found.bytes = bytes.or(found.bytes);
                 }
-                "Rotation Rate" => found.solid |= value.starts_with("Solid State"),
+                "Rotation Rate" => {
+                    found.solid |= value.starts_with("Solid State");
+                    found.rpm = value
+                        .strip_suffix("rpm")
+                        .and_then(|rpm| rpm.trim().parse().ok());
+                }
+                "Model Family" => found.shingled |= is_shingled_family(value),
+                "Zoned Device" => found.shingled |= value.starts_with("Device managed"),
+                "TRIM Command" => trims = value.starts_with("Available"),
                 _ => {}
             }
             // The lines of NVMe: https://www.smartmontools.org, nvmeprint.cpp.
@@ -134,8 +205,15 @@ impl SmartIdentity {
                 (found.solid, found.nvme) = (true, true);
             }
         }
+        // A disk takes TRIM only if the disk moves data from its shingled tracks.
+        found.shingled |= trims && found.rpm.is_some() && !found.solid;
         found
     }
+}
+
+/// Returns true for a family of smartmontools' database such as `Western Digital Red (SMR)`.
+fn is_shingled_family(family: &str) -> bool {
+    family.contains("SMR")
 }
 
 /// Separators of thousands in the languages that smartctl is run in.
@@ -183,6 +261,34 @@ mod tests {
                 "{drive:?}"
             );
         }
+        let sas = "=== START OF INFORMATION SECTION ===\nProduct: ST1200MM0088\nUser Capacity: 1,200,243,695,616 bytes [1.20 TB]\nRotation Rate: 10500 rpm\n";
+        let shingled = "=== START OF INFORMATION SECTION ===\nDevice Model: X\nUser Capacity: 8,001,563,222,016 bytes [8.00 TB]\nRotation Rate: 5425 rpm\n";
+        for (text, more, nearest) in [
+            (sas, "", "seagate-exos-10e2400-2.4tb"),
+            (shingled, "", "wd-red-plus-8tb"),
+            (shingled, "TRIM Command: Available\n", "seagate-archive-8tb"),
+            (shingled, "TRIM Command: Unavailable\n", "wd-red-plus-8tb"),
+            (
+                shingled,
+                "Zoned Device: Device managed zones\n",
+                "seagate-archive-8tb",
+            ),
+            (
+                shingled,
+                "Model Family: Western Digital Red (SMR)\n",
+                "seagate-archive-8tb",
+            ),
+        ] {
+            let text = format!("{text}{more}");
+            assert!(ReportedDrive::recognise(&text));
+            let drive = ReportedDrive::read("s.txt", &text).unwrap();
+            assert_eq!(drive.nearest(), nearest, "{text}");
+        }
+        let json = "{\"smartctl\":{},\"model_name\":\"X\",\"user_capacity\":{\"bytes\":8001563222016},\"rotation_rate\":5425,\"trim\":{\"supported\":true}}";
+        let drive = ReportedDrive::read("s.txt", json).unwrap();
+        assert_eq!(drive.nearest(), "seagate-archive-8tb");
+        let error = ReportedDrive::read("s.txt", &format!("{sas}{shingled}")).unwrap_err();
+        assert!(error.to_string().contains("ST1200MM0088 and X"), "{error}");
         let error = ReportedDrive::read(
             "s.txt",
             "smartctl 7.2\nopen device failed: Permission denied\n",
