@@ -4,6 +4,7 @@
 mod array;
 mod described;
 mod mdstat;
+mod others;
 mod text;
 
 use crate::StackError;
@@ -16,6 +17,10 @@ impl MdArray {
     /// # Errors
     /// If the text describes no array, or an array that fullstroke does not have.
     pub fn read(file: &str, text: &str) -> Result<Vec<MdArray>, StackError> {
+        // First, because the report of a controller has keys of mdadm, too.
+        if let Some(message) = others::message(text) {
+            return Err(StackError::whole(file, message));
+        }
         let mut arrays = match text.lines().any(|line| mdstat::head(line).is_some()) {
             true => mdstat::read(file, text)?,
             false => described::read(file, text)?,
@@ -365,6 +370,189 @@ unused devices: <none>
             let stack = crate::Stack::load(&path, &crate::Overrides::default());
             let built = stack.and_then(|stack| stack.build().map(|_| ()));
             assert!(built.is_ok(), "{name}: {:?}", built.err());
+        }
+    }
+
+    /// The only array of a text.
+    fn of(text: &str) -> MdArray {
+        let mut arrays = MdArray::read("x", text).unwrap();
+        assert_eq!(arrays.len(), 1, "{arrays:?}");
+        arrays.remove(0)
+    }
+
+    #[test]
+    fn a_rebuild_begins_where_the_text_says() {
+        let detail = DETAIL
+            .replace(
+                "       -       0        0        1      removed",
+                "       4       8       65        1      spare rebuilding   /dev/sde1",
+            )
+            .replace(
+                "        Chunk Size",
+                "    Rebuild Status : 41% complete\n        Chunk Size",
+            );
+        let array = of(&detail);
+        assert_eq!(
+            (&array.rebuilding[..], &array.missing[..]),
+            (&[1][..], &[][..])
+        );
+        // 41 % of 2930134016 KiB, in whole pages.
+        let stack = array.to_stack("toshiba-p300-3tb");
+        assert!(
+            stack.contains("rebuild = [1]\nrebuild_from = \"1201354944KiB\"\n"),
+            "{stack}"
+        );
+        let mdstat = "md1 : active raid5 sda3[0] sdd3[4] sdc3[2] sdb3[1]\n\
+            \x20     17551701504 blocks super 1.0 level 5, 64k chunk, algorithm 2 [4/3] [UUU_]\n\
+            \x20     [==>...]  recovery = 13.6% (796251392/5850567168) finish=1000.5min speed=84201K/sec\n";
+        let stack = of(mdstat).to_stack("seagate-ironwolf-8tb");
+        assert!(
+            stack.contains("rebuild = [3]\nrebuild_from = \"796251392KiB\"\n"),
+            "{stack}"
+        );
+    }
+
+    fn examined(device: &str, role: u32, states: &str, more: &str) -> String {
+        format!(
+            "{device}:\n          Magic : a92b4efc\n     Array UUID : 5a:b\n           Name : nas:0  (local to host nas)\n     \
+             Raid Level : raid5\n   Raid Devices : 4\n     Array Size : 5860145664 KiB (5588.67 GiB 6000.79 GB)\n  \
+             Used Dev Size : 3906763776 sectors (1862.89 GiB 2000.26 GB)\n{more}         Layout : left-symmetric\n     \
+             Chunk Size : 64K\n   Device Role : Active device {role}\n   Array State : {states} ('A' == active)\n"
+        )
+    }
+
+    #[test]
+    fn an_examined_member_that_is_being_filled_is_rebuilt() {
+        let text = examined(
+            "/dev/sda1",
+            2,
+            "AAAA",
+            "Recovery Offset : 1253426176 sectors\n",
+        ) + &examined("/dev/sdb1", 0, "AAAA", "");
+        let array = of(&text);
+        assert_eq!(array.name, "nas:0");
+        assert_eq!(
+            (&array.rebuilding[..], &array.missing[..]),
+            (&[2][..], &[][..])
+        );
+        assert_eq!(array.filled, Some(1_253_426_176 * 512));
+    }
+
+    #[test]
+    fn the_newest_superblock_tells_which_members_are_lost() {
+        let lost = examined("/dev/sda1", 1, "AAAA", "         Events : 119\n");
+        let left = examined("/dev/sdb1", 0, "A.AA", "         Events : 4711\n");
+        for text in [format!("{lost}{left}"), format!("{left}{lost}")] {
+            let array = of(&text);
+            assert_eq!(array.missing, [1], "{text}");
+            assert_eq!(array.devices[..2], ["/dev/sdb1", "/dev/sda1"]);
+        }
+    }
+
+    #[test]
+    fn work_beside_the_load_and_other_parts_are_named() {
+        let detail =
+            |more: &str| DETAIL.replace("        Chunk Size", &format!("{more}        Chunk Size"));
+        let mdstat = |line: &str, device: &str| {
+            format!(
+                "md0 : active raid6 {device} sdf[5] sde[4] sdd[3] sdc[2] sdb[1] sda[0]\n\
+                 \x20     31255584768 blocks super 1.2 level 6, 512k chunk, algorithm 2 [6/6] [UUUUUU]\n      {line}\n"
+            )
+        };
+        for (text, note) in [
+            (detail("     Resync Status : 12% complete\n"), "left out, a resync in progress: 12% complete"),
+            (detail("      Check Status : 3% complete\n"), "left out, a check in progress: 3% complete"),
+            (
+                DETAIL.replace("active sync   /dev/sdc1", "active sync writemostly   /dev/sdc1"),
+                "left out, a member that serves writes mostly: /dev/sdc1",
+            ),
+            (
+                DETAIL.replace("Bitmap : Internal", "Bitmap : /var/md0.bitmap"),
+                "left out, a bitmap in a file: /var/md0.bitmap",
+            ),
+            (
+                DETAIL.replace(
+                    "/dev/sdd1\n",
+                    "/dev/sdd1\n       5       8       97        3      spare rebuilding   /dev/sdg1\n",
+                ),
+                "left out, a device that is being filled in place of member 3, which works: /dev/sdg1",
+            ),
+            (
+                mdstat("[>...]  check =  0.4% (36000000/7813896192) finish=900.0min", ""),
+                "left out, a check in progress",
+            ),
+            (
+                mdstat("\tresync=DELAYED", ""),
+                "left out, a resync or a recovery that waits: resync=DELAYED",
+            ),
+            (
+                mdstat("[>...]  recovery =  0.0% (1000000/7813896192) finish=2000min", "sdg[7](R)"),
+                "left out, a device that is being filled in place of a member that works",
+            ),
+            (
+                mdstat("", "").replace("sdb[1]", "sdb[1](W)"),
+                "left out, a member that serves writes mostly: /dev/sdb",
+            ),
+            (
+                DETAIL.replace("/dev/sda1", "/dev/nvme0n1p1"),
+                "By their names, members 0 are flash devices and others are disks; list them in [[volume.members]].",
+            ),
+        ] {
+            let array = of(&text);
+            assert!(array.rebuilding.is_empty(), "{array:?}");
+            let stack = array.to_stack("seagate-ironwolf-8tb");
+            let line = format!("# {note}");
+            assert!(stack.lines().any(|found| found == line), "{note}:\n{stack}");
+        }
+    }
+
+    #[test]
+    fn texts_of_other_tools_say_what_to_give() {
+        for (text, part) in [
+            (
+                "Virtual Drives :\n==============\n0/0   RAID6 Optl  RW\n",
+                "hardware RAID",
+            ),
+            (
+                "Virtual Drive: 0 (Target Id: 0)\nRAID Level          : Primary-6, Secondary-0\n",
+                "hardware RAID",
+            ),
+            (
+                "      logicaldrive 1 (1.1 TB, RAID 1, OK)\n",
+                "hardware RAID",
+            ),
+            (
+                "{\"Controllers\":[{\"Command Status\":{}}]}",
+                "hardware RAID",
+            ),
+            (
+                "NAME        MAJ:MIN RM   SIZE RO TYPE  MOUNTPOINTS\nsda 8:0 0 7.3T 0 disk\n",
+                "lsblk",
+            ),
+            (
+                "Overall:\n    Device size:  21.83TiB\n    Device allocated:  14.91TiB\n",
+                "btrfs",
+            ),
+            (
+                "Label: 'data'  uuid: 6d1c\n\tTotal devices 3 FS bytes used 7.37TiB\n",
+                "btrfs",
+            ),
+            (
+                "parity /mnt/parity1/snapraid.parity\ndata d1 /mnt/disk1/\n",
+                "SnapRAID",
+            ),
+            ("mdState=STARTED\nmdNumDisks=5\n", "Unraid"),
+            (
+                "  LV   VG   Attr       LSize\n  data vg0  rwi-aor--- 10.00t\n",
+                "lvs",
+            ),
+            (
+                "{\"pools\": {\"tank\": {\"vdev_type\": \"raidz\"}}}",
+                "without -j",
+            ),
+        ] {
+            let error = MdArray::read("x", text).unwrap_err();
+            assert!(error.message.contains(part), "{text}: {error}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! A Linux md array, and its stack file.
 
+use crate::facts;
 use fullstroke_units::Bytes;
 use serde::Serialize;
 
@@ -36,9 +37,29 @@ pub struct MdArray {
     pub partial_parity: bool,
     /// True if the array has a journal device.
     pub journal: bool,
+    /// Bytes of each member of `rebuilding` that are filled, if the text says.
+    pub filled: Option<u64>,
+    /// Parts of the array that the stack file leaves out, one sentence each.
+    pub notes: Vec<String>,
 }
 
+/// Bytes of a page, in which md rebuilds.
+const PAGE: u64 = 4096;
+
 impl MdArray {
+    /// Notes that the stack file leaves a part of the array out.
+    pub(super) fn leaves_out(&mut self, what: &str) {
+        let note = format!("left out, {what}");
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Notes a read policy: md reads from such a member only if no other has the data.
+    pub(super) fn is_write_mostly(&mut self, device: &str) {
+        self.leaves_out(&format!("a member that serves writes mostly: {device}"));
+    }
+
     /// Derives the bytes of a member from those of the array, if only these are known.
     pub(super) fn derive_member_bytes(&mut self) {
         let members = u64::from(self.members);
@@ -103,6 +124,10 @@ impl MdArray {
                 lines.push(format!("# member {member}: {device}"));
             }
         }
+        let mixed = facts::mixed_with_flash(&self.devices);
+        for note in self.notes.iter().chain(&mixed) {
+            lines.push(format!("# {note}"));
+        }
         lines.push(String::new());
         lines.join("\n")
     }
@@ -133,6 +158,11 @@ impl MdArray {
         }
         if !self.rebuilding.is_empty() {
             keys.push(format!("rebuild = {:?}", self.rebuilding));
+            // `rebuild_from` is a multiple of a page.
+            let filled = self.filled.map_or(0, |bytes| bytes / PAGE * PAGE);
+            if filled > 0 {
+                keys.push(format!("rebuild_from = \"{}KiB\"", filled / 1024));
+            }
         }
         keys
     }

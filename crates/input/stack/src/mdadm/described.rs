@@ -7,9 +7,17 @@ use super::text::{
 };
 use crate::StackError;
 
+/// An array of the text.
+struct Described {
+    uuid: String,
+    /// Counter of the superblock that told the states of the members.
+    events: u64,
+    array: MdArray,
+}
+
 /// Reads all arrays. Several members of one array that were examined are one array.
 pub(super) fn read(file: &str, text: &str) -> Result<Vec<MdArray>, StackError> {
-    let mut arrays: Vec<(String, MdArray)> = Vec::new();
+    let mut arrays: Vec<Described> = Vec::new();
     let mut block = MdadmBlock::default();
     for (index, line) in text.lines().enumerate() {
         let at = index + 1;
@@ -32,7 +40,20 @@ pub(super) fn read(file: &str, text: &str) -> Result<Vec<MdArray>, StackError> {
         }
     }
     block.end(file, &mut arrays)?;
-    Ok(arrays.into_iter().map(|(_, array)| array).collect())
+    let arrays = arrays.into_iter().map(|described| {
+        let mut array = described.array;
+        // A superblock that is out of date may name a member that has failed since.
+        let MdArray {
+            missing,
+            rebuilding,
+            ..
+        } = &mut array;
+        rebuilding.retain(|place| !missing.contains(place));
+        rebuilding.sort_unstable();
+        rebuilding.dedup();
+        array
+    });
+    Ok(arrays.collect())
 }
 
 /// Returns the name of a volume in a container of Intel's firmware, such as `[Volume0]:`.
@@ -61,6 +82,12 @@ struct MdadmBlock {
     layout_line: usize,
     reshapes: Option<usize>,
     container: bool,
+    /// Counter of the superblock of an examined member. The highest counter is current.
+    events: u64,
+    /// Bytes that are filled, of an examined member that is being filled.
+    recovered: Option<u64>,
+    /// Filled part of the members that are being filled, in percent.
+    percent: Option<u64>,
 }
 
 impl MdadmBlock {
@@ -92,7 +119,21 @@ impl MdadmBlock {
             "Chunk Size" => array.chunk = Some(chunk_of(file, at, value)?),
             "Layout" => self.layout(file, at, value)?,
             // A bitmap in a file of another disk costs the members nothing.
-            "Intent Bitmap" => array.bitmap = value.eq_ignore_ascii_case("internal"),
+            "Intent Bitmap" => {
+                array.bitmap = value.eq_ignore_ascii_case("internal");
+                if value.starts_with('/') {
+                    array.leaves_out(&format!("a bitmap in a file: {value}"));
+                }
+            }
+            // Earlier superblocks have two numbers, `0.123`, of which the first is 0.
+            "Events" => {
+                let number = value.rsplit('.').next().unwrap_or_default();
+                self.events = number.parse().unwrap_or(0);
+            }
+            "Name" if self.examined => {
+                let name = value.split_whitespace().next().unwrap_or_default();
+                array.name = name.to_owned();
+            }
             "Internal Bitmap" => array.bitmap = true,
             "Consistency Policy" => {
                 array.partial_parity = value == "ppl";
@@ -117,9 +158,27 @@ impl MdadmBlock {
             "Migrate State" if value.contains("migrat") => {
                 self.reshapes.get_or_insert(at);
             }
-            _ => {}
+            _ => self.progress(key, value),
         }
         Ok(())
+    }
+
+    /// Reads a key about work in progress.
+    fn progress(&mut self, key: &str, value: &str) {
+        match key {
+            "Recovery Offset" => {
+                self.recovered = size_of(value, 512);
+            }
+            "Rebuild Status" => {
+                self.percent = value.split('%').next().and_then(|part| part.parse().ok());
+            }
+            "Resync Status" | "Check Status" | "Repair Status" => {
+                let kind = key.trim_end_matches(" Status").to_lowercase();
+                self.array
+                    .leaves_out(&format!("a {kind} in progress: {value}"));
+            }
+            _ => {}
+        }
     }
 
     /// Reads the role of an examined member.
@@ -157,11 +216,17 @@ impl MdadmBlock {
         let state = &words[4 + skip..];
         let device = state.last().filter(|word| word.starts_with('/'));
         let device = device.map_or("", |word| *word);
+        if state
+            .iter()
+            .any(|word| matches!(*word, "writemostly" | "write-mostly"))
+        {
+            self.array.is_write_mostly(device);
+        }
         self.seen.push((place, state.join(" "), device.to_owned()));
     }
 
     /// Adds the block to the arrays, and begins a new block.
-    fn end(&mut self, file: &str, arrays: &mut Vec<(String, MdArray)>) -> Result<(), StackError> {
+    fn end(&mut self, file: &str, arrays: &mut Vec<Described>) -> Result<(), StackError> {
         let mut block = std::mem::take(self);
         // A container and the text before the first heading describe no array of their own.
         if block.container || block.array.layout.is_empty() || block.array.members == 0 {
@@ -179,7 +244,14 @@ impl MdadmBlock {
             false => {
                 block.array.name = std::mem::take(&mut block.device);
                 block.place_members();
-                arrays.push((block.uuid, block.array));
+                let array = &mut block.array;
+                let part = block.percent.zip(array.member_bytes);
+                array.filled = part.map(|(percent, bytes)| bytes / 100 * percent.min(100));
+                arrays.push(Described {
+                    uuid: block.uuid,
+                    events: 0,
+                    array: block.array,
+                });
             }
         }
         Ok(())
@@ -205,20 +277,35 @@ impl MdadmBlock {
     }
 
     /// Adds an examined member. `--examine` prints a block for each member. Blocks with one UUID are
-    /// one array.
-    fn add_member(mut self, arrays: &mut Vec<(String, MdArray)>) {
-        let known = arrays.iter().position(|(uuid, _)| *uuid == self.uuid);
+    /// one array. The superblock with the highest counter tells the states, because a member that was
+    /// lost keeps the states from before its loss.
+    fn add_member(mut self, arrays: &mut Vec<Described>) {
+        self.place_members();
+        let array = &mut self.array;
+        if array.missing.is_empty() {
+            array.missing = lost_letters(&self.states, array.members);
+        }
+        let known = arrays.iter().position(|known| known.uuid == self.uuid);
         let at = known.unwrap_or_else(|| {
-            self.place_members();
-            let array = &mut self.array;
-            if array.missing.is_empty() {
-                array.missing = lost_letters(&self.states, array.members);
-            }
-            arrays.push((std::mem::take(&mut self.uuid), self.array.clone()));
+            arrays.push(Described {
+                uuid: std::mem::take(&mut self.uuid),
+                events: self.events,
+                array: self.array.clone(),
+            });
             arrays.len() - 1
         });
-        let array = &mut arrays[at].1;
+        let known = &mut arrays[at];
+        if self.events > known.events {
+            known.events = self.events;
+            known.array.missing.clone_from(&self.array.missing);
+            known.array.bitmap = self.array.bitmap;
+        }
+        let array = &mut known.array;
         array.journal |= self.array.journal;
+        if let Some((role, bytes)) = self.role.zip(self.recovered) {
+            array.rebuilding.push(role);
+            array.filled = Some(array.filled.map_or(bytes, |filled| filled.min(bytes)));
+        }
         let role = self
             .role
             .and_then(|role| array.devices.get_mut(role as usize));
@@ -237,12 +324,17 @@ impl MdadmBlock {
         };
         for (place, state, device) in &self.seen {
             let is_second = works(*place) && !state.contains("sync");
+            if is_second {
+                if state.contains("rebuilding") {
+                    array.leaves_out(&format!(
+                        "a device that is being filled in place of member {place}, which works: {device}"
+                    ));
+                }
+                continue;
+            }
             let Some(slot) = array.devices.get_mut(*place as usize) else {
                 continue;
             };
-            if is_second {
-                continue;
-            }
             slot.clone_from(device);
             // A working member is `active sync`, an absent one `removed` or `faulty`.
             if state.contains("rebuilding") {

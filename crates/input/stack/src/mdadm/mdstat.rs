@@ -70,6 +70,9 @@ fn begin(file: &str, at: usize, name: &str, rest: &str) -> Result<Option<Listed>
             continue;
         };
         array.journal |= rest.contains("(J)");
+        if rest.contains("(W)") {
+            array.is_write_mostly(&format!("/dev/{device}"));
+        }
         // A failed device, a spare, the journal and a replacement hold no part of the array in a
         // place of its own.
         if !["(F)", "(S)", "(J)", "(R)"]
@@ -95,6 +98,16 @@ impl Listed {
             self.members(file, at, &words)?;
         } else if line.contains("recovery =") || line.contains("recovery=") {
             self.fill();
+            self.array.filled = span_of(&words).map(|(done, _)| done);
+        } else if let Some(kind) = ["resync", "check"]
+            .into_iter()
+            .find(|kind| line.contains(&format!("{kind} =")))
+        {
+            array.leaves_out(&format!("a {kind} in progress"));
+        } else if let Some(state) = line.strip_prefix("resync=") {
+            array.leaves_out(&format!(
+                "a resync or a recovery that waits: resync={state}"
+            ));
         } else if line.contains("reshape =") || line.contains("reshape=") {
             // The text shows the old and the new layout mixed.
             return Err(reshapes(file, at));
@@ -107,12 +120,10 @@ impl Listed {
         }
         // Of a resync and of a recovery, `(249061376/2930134016)` are KiB of each member; of a
         // RAID 10, KiB of the array.
-        let span = words.iter().find_map(|word| {
-            let (_, all) = word.strip_prefix('(')?.strip_suffix(')')?.split_once('/')?;
-            all.parse::<u64>().ok()
-        });
-        if self.array.layout != "raid10" && span.is_some() {
-            self.array.member_bytes = span.and_then(|span| span.checked_mul(1024));
+        if self.array.layout != "raid10"
+            && let Some((_, all)) = span_of(&words)
+        {
+            self.array.member_bytes = Some(all);
         }
         Ok(())
     }
@@ -195,6 +206,10 @@ impl Listed {
     fn fill(&mut self) {
         let array = &mut self.array;
         let working = array.members as usize - array.missing.len();
+        if array.missing.is_empty() {
+            array.leaves_out("a device that is being filled in place of a member that works");
+            return;
+        }
         // At least one, because the line of the recovery says so, even if a device has no place
         // yet.
         let filling = self.devices.len().saturating_sub(working).max(1);
@@ -202,6 +217,15 @@ impl Listed {
         let left = array.missing.split_off(filling);
         array.rebuilding = std::mem::replace(&mut array.missing, left);
     }
+}
+
+/// Returns the finished bytes and all bytes of a word such as `(249061376/2930134016)`, in KiB.
+fn span_of(words: &[&str]) -> Option<(u64, u64)> {
+    words.iter().find_map(|word| {
+        let (done, all) = word.strip_prefix('(')?.strip_suffix(')')?.split_once('/')?;
+        let bytes = |kib: &str| kib.parse::<u64>().ok()?.checked_mul(1024);
+        bytes(done).zip(bytes(all))
+    })
 }
 
 /// Returns the rotation of an algorithm's number: `ALGORITHM_*` (`drivers/md/raid5.h`).
