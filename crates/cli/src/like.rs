@@ -52,11 +52,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
             // A flash device must not become the disk of the nearest capacity, which has the same
             // size and other times.
             Some(flash) if arguments.drive.is_none() => flash.to_owned(),
-            _ => drive(
-                arguments,
-                Some(reported.bytes),
-                std::slice::from_ref(&reported.model),
-            )?,
+            _ => drive(arguments, || reported.nearest())?,
         };
         return match output.json() {
             true => output.show_json(&reported),
@@ -67,7 +63,9 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     if ZfsPool::recognise(&text) {
         let pools = ZfsPool::read(&name, &text).map_err(CommandFailure::input)?;
         let pool = chosen(pools, |pool| &pool.name, arguments)?;
-        let drive = drive(arguments, pool.member_bytes, &pool.devices)?;
+        let drive = drive(arguments, || {
+            facts::nearest(pool.member_bytes, pool.data_devices())
+        })?;
         return match output.json() {
             true => output.show_json(&pool),
             false => output.print(&pool.to_stack(&drive)),
@@ -75,7 +73,9 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     }
     let arrays = MdArray::read(&name, &text).map_err(CommandFailure::input)?;
     let array = chosen(arrays, |array| &array.name, arguments)?;
-    let drive = drive(arguments, array.member_bytes, &array.devices)?;
+    let drive = drive(arguments, || {
+        facts::nearest(array.member_bytes, &array.devices)
+    })?;
     match output.json() {
         true => output.show_json(&array),
         false => output.print(&array.to_stack(&drive)),
@@ -102,7 +102,7 @@ fn observed(
         )));
     };
     // `iostat` and `sar` say nothing about the size or the model of a disk.
-    let drive = drive(arguments, None, &[])?;
+    let drive = drive(arguments, || facts::nearest(None, &[]))?;
     match output.json() {
         true => output.show_json(load),
         false => output.print(&load.to_stack(name, &drive).map_err(CommandFailure::input)?),
@@ -112,8 +112,7 @@ fn observed(
 /// Returns the drive that the user names, or else the nearest drive of the library.
 fn drive(
     arguments: &Arguments,
-    member_bytes: Option<u64>,
-    devices: &[String],
+    nearest: impl FnOnce() -> String,
 ) -> Result<String, CommandFailure> {
     match &arguments.drive {
         Some(drive) => {
@@ -122,7 +121,7 @@ fn drive(
             drives::load(drive).map_err(CommandFailure::input)?;
             Ok(drive.clone())
         }
-        None => Ok(facts::nearest(member_bytes, devices)),
+        None => Ok(nearest()),
     }
 }
 
@@ -134,10 +133,9 @@ fn chosen<T>(
 ) -> Result<T, CommandFailure> {
     let names: Vec<String> = arrays.iter().map(|array| name(array).clone()).collect();
     let is_named = |array: &T| {
-        arguments
-            .array
-            .as_ref()
-            .is_none_or(|wanted| name(array) == wanted)
+        arguments.array.as_ref().is_none_or(|wanted| {
+            name(array) == wanted || name(array).strip_prefix("/dev/") == Some(wanted.as_str())
+        })
     };
     let mut found: Vec<T> = arrays.into_iter().filter(is_named).collect();
     match found.len() {

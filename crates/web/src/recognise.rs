@@ -142,7 +142,7 @@ fn zpool(name: &str, text: &str) -> Result<Value, CommandError> {
         };
         json!({
             "name": pool.name, "layout": pool.layout, "drives": pool.width * pool.vdevs,
-            "shape": shape, "drive": pool.member_bytes.map(|bytes| facts::nearest(Some(bytes), &pool.devices)),
+            "shape": shape, "drive": pool.member_bytes.map(|bytes| facts::nearest(Some(bytes), pool.data_devices())),
         })
     });
     Ok(json!({ "kind": "pool", "arrays": found.collect::<Vec<_>>() }))

@@ -4,6 +4,7 @@
 mod properties;
 
 use crate::StackError;
+use crate::facts;
 use serde::Serialize;
 
 /// A ZFS pool as its tools describe it.
@@ -33,12 +34,16 @@ pub struct ZfsPool {
     pub used: Option<(u64, u64)>,
     /// Members that do not answer, ascending.
     pub failed: Vec<u32>,
-    /// Members that are resilvered, ascending.
+    /// The member that is resilvered. A pool of a stack resilvers one drive.
     pub resilvering: Vec<u32>,
+    /// True if the resilver fills a distributed spare of a dRAID.
+    pub to_spare: bool,
     /// Bytes of a member, if the text says.
     pub member_bytes: Option<u64>,
     /// Properties that are keys of a stack, by key, in the form of a stack file.
     pub properties: Vec<(String, String)>,
+    /// Parts of the pool that the stack file leaves out, one sentence each.
+    pub notes: Vec<String>,
 }
 
 /// States of a device that does not answer.
@@ -50,7 +55,7 @@ const STATES: [&str; 9] = [
 ];
 
 /// Headings of devices that hold no data of the pool.
-const HEADINGS: [&str; 5] = ["logs", "log", "cache", "spares", "special"];
+const HEADINGS: [&str; 6] = ["logs", "log", "cache", "spares", "special", "dedup"];
 
 /// The drive of a special vdev, a cache and a log in a stack file, until its owner names the model.
 const FLASH: &str = "samsung-870-evo-1tb";
@@ -103,6 +108,9 @@ impl ZfsPool {
             pool.properties = properties::properties(&pool.name, &lines);
             pool.properties
                 .extend(properties::scrub(&pool.name, &lines));
+            let left_out = properties::left_out(&pool.name, &lines);
+            pool.notes.extend(left_out);
+            pool.work(file, &lines)?;
         }
         Ok(pools)
     }
@@ -156,6 +164,9 @@ impl ZfsPool {
         if let Some(first) = self.resilvering.first() {
             line(format!("rebuild = {first}"));
         }
+        if self.to_spare {
+            line("resilver = \"spare\"".to_owned());
+        }
         for (key, value) in self.properties.iter().filter(|_| is_pool) {
             line(format!("{key} = {value}"));
         }
@@ -208,6 +219,10 @@ impl ZfsPool {
         for spare in &self.spares {
             line(format!("# left out, a hot spare: {spare}"));
         }
+        let mixed = facts::mixed_with_flash(self.data_devices());
+        for note in self.notes.iter().chain(&mixed) {
+            line(format!("# {note}"));
+        }
     }
 }
 
@@ -216,6 +231,58 @@ impl ZfsPool {
 const FULLEST: f64 = 0.9;
 
 impl ZfsPool {
+    /// Returns the names of the devices that hold data. Behind them stand the special vdev, caches and
+    /// logs, which are flash devices in most pools.
+    pub fn data_devices(&self) -> &[String] {
+        let others = self.special + self.caches + self.logs;
+        let data = self.devices.len().saturating_sub(others as usize);
+        &self.devices[..data]
+    }
+
+    /// Notes that the stack file leaves a device out.
+    fn leaves_out(&mut self, what: &str, device: &str) {
+        self.notes.push(format!("left out, {what}: {device}"));
+    }
+
+    /// Reads the lines of `zpool status` about work in progress.
+    ///
+    /// # Errors
+    /// If the pool changes its shape.
+    fn work(&mut self, file: &str, lines: &[&str]) -> Result<(), StackError> {
+        for (at, line) in properties::of_pool(&self.name, lines) {
+            let Some((key, rest)) = line.trim().split_once(": ") else {
+                continue;
+            };
+            let runs = rest.contains("in progress");
+            match key {
+                "expand" if runs => {
+                    let message = format!(
+                        "found `{}`; expected a pool that keeps its shape: an expansion is not simulated. volume.expanded_from describes the pool after the expansion",
+                        line.trim()
+                    );
+                    return Err(fail(file, at, message));
+                }
+                "remove" if runs => {
+                    self.notes.push(format!("left out: {rest}"));
+                }
+                "scan" if runs && rest.contains("resilver") && self.resilvering.is_empty() => {
+                    let note =
+                        format!("left out, because no device is marked as resilvering: {rest}");
+                    self.notes.push(note);
+                }
+                _ => {}
+            }
+        }
+        if let Some(done) = properties::resilvered(&self.name, lines)
+            && !self.resilvering.is_empty()
+        {
+            self.notes.push(format!(
+                "The resilver is {done} done. Here the resilver begins at the start of the run; rebuild_from = \"1TB\" begins behind the first TB of the drive."
+            ));
+        }
+        Ok(())
+    }
+
     /// Returns the bytes of data on the pool: what is allocated, without parity and before
     /// compression.
     fn volume_bytes(&self) -> Option<f64> {
@@ -312,17 +379,22 @@ fn entry<'a>(at: usize, line: &'a str) -> Option<Entry<'a>> {
         } else {
             "ONLINE"
         },
-        resilvering: line.contains("(resilvering)"),
+        resilvering: ["(resilvering)", "(awaiting resilver)"]
+            .iter()
+            .any(|mark| line.contains(mark)),
         size,
         // The third column of `zpool status` counts read errors.
         allocated: size.and_then(|_| size_of(words.next()?)),
     })
 }
 
-/// Returns the bytes of a size as ZFS's tools write sizes: three digits and a binary unit.
+/// Returns the bytes of a size as ZFS's tools write sizes: three digits and a binary unit, or bytes
+/// with the option `-p`.
 fn size_of(text: &str) -> Option<u64> {
     let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let unit = text[number.len()..].chars().next()?;
+    let Some(unit) = text[number.len()..].chars().next() else {
+        return text.parse().ok();
+    };
     let power = "BKMGTPE".find(unit)? as i32;
     let value: f64 = number.parse().ok()?;
     Some((value * 1024f64.powi(power)) as u64)
@@ -367,7 +439,7 @@ fn pool(file: &str, tree: &[Entry]) -> Result<ZfsPool, StackError> {
     };
     let mut widths: Vec<(usize, u32)> = Vec::new();
     let mut special = Special::default();
-    let (mut caches, mut logs): (Vec<&Entry>, Vec<&Entry>) = (Vec::new(), Vec::new());
+    let mut behind = Behind::default();
     let mut heading = "";
     let mut vdev_indent = None;
     for (index, entry) in tree.iter().enumerate().skip(1) {
@@ -382,25 +454,24 @@ fn pool(file: &str, tree: &[Entry]) -> Result<ZfsPool, StackError> {
                 special_device(file, &mut special, tree, index)?;
                 continue;
             }
-            "logs" | "log" if !has_children => {
-                logs.push(entry);
-                continue;
-            }
-            "cache" => {
-                caches.push(entry);
-                continue;
-            }
-            "spares" => {
-                pool.spares.push(entry.name.to_owned());
-                continue;
-            }
             "" => {}
-            // The mirror of a log: its devices follow in lines of their own.
-            _ => continue,
+            // A mirror: its devices follow in lines of their own.
+            _ if has_children => continue,
+            _ => {
+                behind.add(&mut pool, heading, tree, index);
+                continue;
+            }
         }
         let top = entry.indent <= *vdev_indent.get_or_insert(entry.indent);
         if top {
-            let known = kind(entry.name).filter(|_| has_children);
+            let known = kind(entry.name);
+            if known.is_some() && !has_children {
+                let message = format!(
+                    "found the vdev {} without drives; expected its drives in the next lines, indented as zpool prints them",
+                    entry.name
+                );
+                return Err(fail(file, entry.line, message));
+            }
             // A single disk is a vdev without redundancy: the pool is a RAID 0.
             let (layout, draid) = known.unwrap_or(("raid0", None));
             if known.is_none() && has_children {
@@ -426,7 +497,57 @@ fn pool(file: &str, tree: &[Entry]) -> Result<ZfsPool, StackError> {
         }
         device(&mut pool, &mut widths, tree, index);
     }
-    finish(file, pool, &widths, (special, &caches, &logs))
+    finish(file, pool, &widths, (special, &behind.caches, &behind.logs))
+}
+
+/// The devices below the headings `cache` and `logs`.
+#[derive(Default)]
+struct Behind<'a> {
+    caches: Vec<&'a Entry<'a>>,
+    logs: Vec<&'a Entry<'a>>,
+    /// Indices of the mirrors that have a device in `logs`.
+    mirrors: Vec<usize>,
+}
+
+impl<'a> Behind<'a> {
+    /// Adds a device below a heading, or notes that the stack file leaves the device out.
+    fn add(&mut self, pool: &mut ZfsPool, heading: &str, tree: &'a [Entry], index: usize) {
+        let entry = &tree[index];
+        let is_gone = GONE.contains(&entry.state);
+        match heading {
+            "logs" | "log" if is_gone => {
+                pool.leaves_out("a log device that does not answer", entry.name);
+            }
+            "logs" | "log" if self.is_other_half(tree, index) => {
+                let place = "a further half of the log's mirror, for which one device stands";
+                pool.leaves_out(place, entry.name);
+            }
+            "logs" | "log" => self.logs.push(entry),
+            "cache" if is_gone => {
+                pool.leaves_out("a cache device that does not answer", entry.name);
+            }
+            "cache" => self.caches.push(entry),
+            // A spare in use stands in the tree of the vdevs, too.
+            "spares" if entry.state == "INUSE" => {}
+            "spares" => pool.spares.push(entry.name.to_owned()),
+            _ => pool.leaves_out("a device of the dedup vdev", entry.name),
+        }
+    }
+
+    /// Returns true if another device of the same mirror holds the log already. One device stands for
+    /// a mirror, because both halves take each block of the log at the same time.
+    fn is_other_half(&mut self, tree: &[Entry], index: usize) -> bool {
+        let indent = tree[index].indent;
+        let parent = tree[..index]
+            .iter()
+            .rposition(|before| before.indent < indent);
+        let Some(mirror) = parent.filter(|&parent| kind(tree[parent].name).is_some()) else {
+            return false;
+        };
+        let is_known = self.mirrors.contains(&mirror);
+        self.mirrors.push(mirror);
+        is_known
+    }
 }
 
 /// The special vdev of a tree.
@@ -465,11 +586,22 @@ fn special_device<'a>(
     Ok(())
 }
 
+/// State of the data of a member.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Filled {
+    /// The data are whole, as far as the group tells.
+    Whole,
+    /// The device replaces another, and its data are not whole: `zpool` removes the group of a
+    /// replacement as soon as the new device is whole.
+    Replaces,
+}
+
 /// Returns `None` if a line is no member of a vdev. Of a device that is being replaced, the new one
-/// counts; of a device that a spare stands for, the spare. The result is true for these two.
-fn stands_for_member(tree: &[Entry], index: usize) -> Option<bool> {
+/// counts; of a device that a spare stands for, the spare.
+fn stands_for_member(tree: &[Entry], index: usize) -> Option<Filled> {
     let entry = &tree[index];
-    let is_group = |name: &str| name.starts_with("replacing-") || name.starts_with("spare-");
+    let replaces = |name: &str| name.starts_with("replacing-");
+    let is_group = |name: &str| replaces(name) || name.starts_with("spare-");
     if is_group(entry.name) {
         return None;
     }
@@ -477,27 +609,66 @@ fn stands_for_member(tree: &[Entry], index: usize) -> Option<bool> {
         .iter()
         .rev()
         .find(|before| before.indent < entry.indent);
+    let Some(parent) = parent.filter(|parent| is_group(parent.name)) else {
+        return Some(Filled::Whole);
+    };
     // In a group the old disk comes first and the new disk last. The new disk is the member.
-    let is_new = parent.is_some_and(|parent| is_group(parent.name));
     let next = tree.get(index + 1);
     let is_last = next.is_none_or(|next| next.indent < entry.indent);
-    (!is_new || is_last).then_some(is_new)
+    // A spare stays in its group after its resilver, until someone detaches a device.
+    let filled = match replaces(parent.name) {
+        true => Filled::Replaces,
+        false => Filled::Whole,
+    };
+    is_last.then_some(filled)
+}
+
+/// Returns true for a distributed spare of a dRAID, such as `draid2-0-0`: parities, vdev, spare.
+fn is_distributed(name: &str) -> bool {
+    let mut parts = name.strip_prefix("draid").unwrap_or("").split('-');
+    let numbers = parts
+        .by_ref()
+        .take(3)
+        .filter(|part| part.parse::<u32>().is_ok());
+    numbers.count() == 3 && parts.next().is_none()
 }
 
 /// Adds a device of a vdev.
 fn device(pool: &mut ZfsPool, widths: &mut [(usize, u32)], tree: &[Entry], index: usize) {
     let entry = &tree[index];
-    let Some(is_new) = stands_for_member(tree, index) else {
+    let Some(filled) = stands_for_member(tree, index) else {
         return;
     };
     let member = pool.devices.len() as u32;
+    let is_filled = entry.resilvering || filled == Filled::Replaces;
+    let distributed = is_distributed(entry.name);
     if GONE.contains(&entry.state) {
         pool.failed.push(member);
-    } else if entry.resilvering || is_new {
+    } else if is_filled && pool.resilvering.is_empty() {
         pool.resilvering.push(member);
+        pool.to_spare = distributed;
+    } else if is_filled {
+        pool.failed.push(member);
+        let name = entry.name;
+        let note = format!(
+            "{name} is resilvered, too. A stack resilvers one drive, so member {member} counts as failed."
+        );
+        pool.notes.push(note);
+    }
+    let mut name = entry.name;
+    if distributed {
+        // The spare is space on the other drives. The line in front names the drive of this place.
+        name = tree[index - 1].name;
+        if !is_filled {
+            let note = format!(
+                "{name} is gone, and the distributed spare {} has its data: member {member} counts as whole.",
+                entry.name
+            );
+            pool.notes.push(note);
+        }
     }
     pool.member_bytes = pool.member_bytes.max(entry.size);
-    pool.devices.push(entry.name.to_owned());
+    pool.devices.push(name.to_owned());
     if let Some((_, width)) = widths.last_mut() {
         *width += 1;
     }
@@ -525,6 +696,19 @@ fn finish(
     pool.vdevs = widths.len() as u32;
     // A RAID 0 has no place for a special vdev, caches and logs.
     if pool.layout == "raid0" {
+        let named = |entries: &[&Entry]| -> Vec<String> {
+            let names = entries.iter().map(|entry| entry.name.to_owned());
+            names.collect()
+        };
+        for (what, names) in [
+            ("a device of the special vdev", named(&special.devices)),
+            ("a cache device", named(caches)),
+            ("a log device", named(logs)),
+        ] {
+            for name in names {
+                pool.leaves_out(what, &name);
+            }
+        }
         return Ok(pool);
     }
     pool.special = special.devices.len() as u32;

@@ -56,7 +56,7 @@ fn a_status_with_a_replacement_and_logs_becomes_a_stack() {
         (pool.failed.as_slice(), pool.resilvering.as_slice()),
         ([5].as_slice(), [2].as_slice())
     );
-    assert_eq!((pool.caches, pool.logs, pool.devices.len()), (1, 2, 11));
+    assert_eq!((pool.caches, pool.logs, pool.devices.len()), (1, 1, 10));
     assert_eq!(
         (pool.devices[8].as_str(), pool.spares.as_slice()),
         ("sdx", ["sdy".to_owned()].as_slice())
@@ -66,7 +66,8 @@ fn a_status_with_a_replacement_and_logs_becomes_a_stack() {
     for line in [
         "width = 4",
         "caches = 1",
-        "logs = 2",
+        "logs = 1",
+        "# left out, a further half of the log's mirror, for which one device stands: nvme1n1",
         "# Name the model of the cache devices and of the log devices, too.",
         "# left out, a hot spare: sdy",
         "drive = \"wd-red-plus-8tb\"",
@@ -84,7 +85,7 @@ fn a_status_with_a_replacement_and_logs_becomes_a_stack() {
     let path = folder.path().join("pool.toml");
     std::fs::write(&path, &text).unwrap();
     let stack = Stack::load(&path, &Overrides::default()).unwrap();
-    assert_eq!(stack.summary().unwrap().drives, 11);
+    assert_eq!(stack.summary().unwrap().drives, 10);
 }
 
 #[test]
@@ -180,6 +181,12 @@ fn pools_that_do_not_exist_here_name_their_line() {
             10,
             "one mirror or one drive",
         ),
+        // A text that lost its indentation.
+        (
+            "tank ONLINE 0 0 0\n raidz1-0 ONLINE 0 0 0\n a ONLINE 0 0 0\n b ONLINE 0 0 0\n",
+            5,
+            "the vdev raidz1-0 without drives",
+        ),
     ] {
         let error = ZfsPool::read("status", &status(tree)).unwrap_err();
         assert_eq!(error.line, Some(line), "{error}");
@@ -255,4 +262,158 @@ fn a_scrub_in_progress_becomes_keys() {
     );
     let stack = ZfsPool::read("status", &done).unwrap()[0].to_stack("quantum-atlas-10k");
     assert!(!stack.contains("scrub"), "{stack}");
+}
+
+/// Returns the output of `zpool status` of a pool `tank` with this scan and tree.
+fn status_of(scan: &str, tree: &str) -> String {
+    format!("  pool: tank\n  scan: {scan}\nconfig:\n\n\tNAME STATE READ WRITE CKSUM\n{tree}\n")
+}
+
+/// Returns the stack file of the only pool, which must load.
+fn stack_of(text: &str) -> String {
+    let pools = ZfsPool::read("status", text).unwrap();
+    assert_eq!(pools.len(), 1, "{pools:?}");
+    let stack = pools[0].to_stack("wd-red-plus-8tb");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool.toml");
+    std::fs::write(&path, &stack).unwrap();
+    let loaded = Stack::load(&path, &Overrides::default()).unwrap();
+    loaded.summary().unwrap();
+    stack
+}
+
+#[test]
+fn a_spare_whose_resilver_has_ended_is_a_whole_member() {
+    let tree = |mark: &str| {
+        format!(
+            "\ttank DEGRADED 0 0 0\n\t  raidz1-0 DEGRADED 0 0 0\n\t    a ONLINE 0 0 0\n\
+             \t    spare-1 DEGRADED 0 0 0\n\t      b UNAVAIL 0 0 0\n\t      s ONLINE 0 0 0{mark}\n\
+             \t    c ONLINE 0 0 0\n\tspares\n\t  s INUSE currently in use\n\t  t AVAIL\n"
+        )
+    };
+    let done = stack_of(&status_of(
+        "resilvered 4.05T in 10:33:06 with 0 errors",
+        &tree(""),
+    ));
+    assert!(!done.contains("rebuild"), "{done}");
+    assert!(done.contains("# member 1: s\n"), "{done}");
+    // The spare in use is a member, and not left out.
+    assert!(!done.contains("hot spare: s\n"), "{done}");
+    assert!(done.contains("hot spare: t\n"), "{done}");
+    let running = status_of("resilver in progress since Mon", &tree("  (resilvering)"));
+    assert!(stack_of(&running).contains("rebuild = 1\n"));
+}
+
+#[test]
+fn a_second_resilvered_drive_counts_as_failed() {
+    let tree = "\ttank DEGRADED 0 0 0\n\t  raidz2-0 DEGRADED 0 0 0\n\
+        \t    replacing-0 DEGRADED 0 0 0\n\t      a UNAVAIL 0 0 0\n\t      x ONLINE 0 0 0  (resilvering)\n\
+        \t    b ONLINE 0 0 0\n\t    c ONLINE 0 0 0  (resilvering)\n\t    d ONLINE 0 0 0\n";
+    let scan = "resilver in progress since Sun\n\t1.1T resilvered, 22.88% done, 07:34:01 to go";
+    let stack = stack_of(&status_of(scan, tree));
+    assert!(stack.contains("failed = [2]\nrebuild = 0\n"), "{stack}");
+    assert!(stack.contains("# c is resilvered, too."), "{stack}");
+    assert!(stack.contains("# The resilver is 22.88 % done."), "{stack}");
+}
+
+#[test]
+fn a_distributed_spare_stands_for_its_drive() {
+    let tree = |mark: &str| {
+        let drives: String = ["a", "b", "c", "d", "e"]
+            .map(|name| format!("\t    {name} ONLINE 0 0 0\n"))
+            .concat();
+        format!(
+            "\ttank DEGRADED 0 0 0\n\t  draid1:3d:6c:1s-0 DEGRADED 0 0 0\n{drives}\
+             \t    spare-5 DEGRADED 0 0 0\n\t      f FAULTED 5 12 0  too many errors\n\
+             \t      draid1-0-0 ONLINE 0 0 0{mark}\n\tdedup\n\t  mirror-1 ONLINE 0 0 0\n\
+             \t    n ONLINE 0 0 0\n\t    m ONLINE 0 0 0\n\tspares\n\t  draid1-0-0 INUSE currently in use\n"
+        )
+    };
+    let scan = "resilver (draid1:3d:6c:1s-0) in progress since Mon";
+    let stack = stack_of(&status_of(scan, &tree("  (resilvering)")));
+    assert!(
+        stack.contains("rebuild = 5\nresilver = \"spare\"\n"),
+        "{stack}"
+    );
+    assert!(stack.contains("# member 5: f\n"), "{stack}");
+    for device in ["n", "m"] {
+        let note = format!("# left out, a device of the dedup vdev: {device}\n");
+        assert!(stack.contains(&note), "{stack}");
+    }
+    let stack = stack_of(&status_of(
+        "resilvered (draid1:3d:6c:1s-0) 1T in 01:00:00",
+        &tree(""),
+    ));
+    assert!(!stack.contains("rebuild"), "{stack}");
+    assert!(stack.contains("# f is gone, and the distributed spare draid1-0-0 has its data"));
+    assert!(is_distributed("draid2-0-12"));
+    for other in [
+        "draid2-0",
+        "draid2:4d:11c:1s-0",
+        "sda",
+        "draid-0-0",
+        "draid2-0-0-0",
+    ] {
+        assert!(!is_distributed(other), "{other}");
+    }
+}
+
+#[test]
+fn parts_that_a_stack_has_not_are_named() {
+    let tree = "\ttank ONLINE 0 0 0\n\t  a ONLINE 0 0 0\n\t  b ONLINE 0 0 0\n\tspecial\n\
+        \t  mirror-2 ONLINE 0 0 0\n\t    n ONLINE 0 0 0\n\t    m ONLINE 0 0 0\n\tlogs\n\t  l ONLINE 0 0 0\n\
+        \tcache\n\t  k ONLINE 0 0 0\n";
+    let properties = "\nNAME PROPERTY VALUE SOURCE\ntank copies 2 local\ntank dedup off default\n\
+        tank encryption aes-256-gcm -\ntank/a copies 3 local\n";
+    let stack = stack_of(&(status_of("none requested", tree) + properties));
+    for note in [
+        "# left out, a device of the special vdev: n",
+        "# left out, a device of the special vdev: m",
+        "# left out, a log device: l",
+        "# left out, a cache device: k",
+        "# left out, copies = 2: each block has one copy here",
+    ] {
+        assert!(stack.lines().any(|line| line == note), "{note}:\n{stack}");
+    }
+    assert!(
+        stack.contains("left out, encryption = aes-256-gcm"),
+        "{stack}"
+    );
+    assert!(
+        !stack.contains("dedup") && !stack.contains("copies = 3"),
+        "{stack}"
+    );
+}
+
+#[test]
+fn a_pool_that_changes_its_shape_is_refused() {
+    let tree = "\ttank ONLINE 0 0 0\n\t  raidz1-0 ONLINE 0 0 0\n\t    a ONLINE 0 0 0\n\t    b ONLINE 0 0 0\n\t    c ONLINE 0 0 0\n";
+    let scan = "none requested\nexpand: expansion of raidz1-0 in progress since Thu Aug  7";
+    let error = ZfsPool::read("status", &status_of(scan, tree)).unwrap_err();
+    assert_eq!(error.line, Some(3), "{error}");
+    assert!(
+        error.message.contains("an expansion is not simulated"),
+        "{error}"
+    );
+    let scan = "none requested\nexpand: expanded raidz1-0 copied 21G in 00:01:00";
+    stack_of(&status_of(scan, tree));
+    // A resilver of a pool without a marked device, such as one that begins.
+    let scan = "resilver in progress since Thu Aug  7 11:02:33 2025";
+    let stack = stack_of(&status_of(scan, tree));
+    assert!(
+        stack.contains("# left out, because no device is marked as resilvering"),
+        "{stack}"
+    );
+}
+
+#[test]
+fn a_list_in_bytes_is_read() {
+    let list = "NAME             SIZE        ALLOC         FREE  CKPOINT  EXPANDSZ   FRAG    CAP  DEDUP    HEALTH  ALTROOT\n\
+        tank  47850746839040  31134031773696  16716715065344  -  -  9  65  1.00  ONLINE  -\n\
+        \u{20} raidz2-0  47850746839040  31134031773696  16716715065344  -  -  9  65  -  ONLINE\n\
+        \u{20}   a  8001559953408  -  -  -  -  -  -  -  ONLINE\n\u{20}   b  8001559953408  -  -  -  -  -  -  -  ONLINE\n\
+        \u{20}   c  8001559953408  -  -  -  -  -  -  -  ONLINE\n\u{20}   d  8001559953408  -  -  -  -  -  -  -  ONLINE\n";
+    let pool = &ZfsPool::read("list", list).unwrap()[0];
+    assert_eq!(pool.member_bytes, Some(8_001_559_953_408));
+    assert_eq!(pool.used, Some((31_134_031_773_696, 47_850_746_839_040)));
 }
