@@ -7,7 +7,7 @@
 mod reports;
 
 use crate::StackError;
-use reports::{IOSTAT, Report, Row, ZPOOL, reports};
+use reports::{Report, Row, reports};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -38,6 +38,12 @@ pub struct ObservedLoad {
     pub write_response_ms: Option<f64>,
     /// Share of the time with a request in the device, in percent.
     pub utilisation_percent: Option<f64>,
+    /// Flushes per second. The load of a stack file has none.
+    pub flushes_per_s: f64,
+    /// Discards per second. The load of a stack file has none.
+    pub discards_per_s: f64,
+    /// True if the figures may cover the whole time since the start of the system.
+    pub since_start: bool,
 }
 
 impl ObservedLoad {
@@ -57,7 +63,7 @@ impl ObservedLoad {
         // The first report of iostat covers the time since the start of the system, and the first of
         // zpool iostat the time since the import.
         let counts = |index: usize, report: &Report| {
-            let whole = matches!(report.tool, IOSTAT | ZPOOL);
+            let whole = report.covers_start();
             // The averages of sar cover all reports, which would count twice beside them. A single
             // report of iostat is all there is.
             report.average || (!any_average && (!whole || index > 0 || count == 1))
@@ -79,7 +85,11 @@ impl ObservedLoad {
             .iter()
             .map(|(device, tool, rows)| load(file, device, tool, rows))
             .collect();
-        let loads = loads?;
+        let mut loads = loads?;
+        let since_start = count == 1 && reports.iter().all(|report| report.covers_start());
+        for load in &mut loads {
+            load.since_start = since_start;
+        }
         if loads.is_empty() {
             return Err(StackError::whole(file, "the report has no row of a device"));
         }
@@ -129,6 +139,7 @@ impl ObservedLoad {
         if self.divided {
             text.push_str("# The report has one number of transfers, which is divided by the bytes read and written.\n");
         }
+        self.write_notes(&mut text);
         // Enough requests for a 99th percentile, and not longer than an hour.
         let seconds = (20_000.0 / rate).clamp(60.0, 3600.0).ceil();
         for (name, share, per_s, kib) in [
@@ -141,8 +152,9 @@ impl ObservedLoad {
             let _ = writeln!(
                 text,
                 "[[workloads]]\nname = \"{name}\"\nkind = \"synthetic\"\nduration = \"{seconds}s\"\nread_share = {share}\n\
-                 size = {}\nalignment = \"4KiB\"\narrivals = {{ process = \"poisson\", rate_per_s = {per_s:.3} }}\n",
-                sizes(kib)
+                 size = {}\nalignment = {:?}\narrivals = {{ process = \"poisson\", rate_per_s = {per_s:.3} }}\n",
+                sizes(kib),
+                if kib < PAGE_KIB { "512B" } else { "4KiB" }
             );
         }
         let _ = writeln!(
@@ -164,6 +176,28 @@ impl ObservedLoad {
     }
 }
 
+impl ObservedLoad {
+    /// Writes what the load leaves out, and what its figures rest on.
+    fn write_notes(&self, text: &mut String) {
+        for (what, per_s) in [
+            ("flushes", self.flushes_per_s),
+            ("discards", self.discards_per_s),
+        ] {
+            if per_s > 0.0 {
+                let _ = writeln!(text, "# left out: {per_s:.1} {what} a second");
+            }
+        }
+        if self.since_start {
+            let _ = writeln!(
+                text,
+                "# The only report of {} usually covers the time since the start of the system, with idle hours.\n\
+                 # With an interval (iostat -x 10, zpool iostat -v 10) the tool reports the load of the busy time.",
+                self.tool
+            );
+        }
+    }
+}
+
 /// Beginnings of the names of devices that lie above disks: volumes of dm, md arrays, files, DRBD,
 /// ZFS volumes.
 const UPPER_DEVICES: [&str; 5] = ["dm-", "md", "loop", "drbd", "zd"];
@@ -182,21 +216,38 @@ fn is_partition(device: &str, disk: &str) -> bool {
     !number.is_empty() && number.bytes().all(|letter| letter.is_ascii_digit())
 }
 
-/// Returns the size of requests with this mean: the two multiples of 4 KiB beside the mean, with weights.
+/// KiB of a page. Requests of this mean and above are whole pages, and smaller ones whole sectors.
+const PAGE_KIB: f64 = 4.0;
+
+/// KiB of a sector.
+const SECTOR_KIB: f64 = 0.5;
+
+/// Returns the size of requests with this mean: the two multiples of a page (below a page: of a sector)
+/// beside the mean, with weights.
 fn sizes(mean_kib: f64) -> String {
-    const STEP_KIB: f64 = 4.0;
+    let step_kib = if mean_kib < PAGE_KIB {
+        SECTOR_KIB
+    } else {
+        PAGE_KIB
+    };
     // Two neighbouring sizes in whole pages give the measured mean exactly, and each request is
     // possible.
-    let below = (mean_kib / STEP_KIB).floor().max(1.0) * STEP_KIB;
-    let above = below + STEP_KIB;
-    let upper = ((mean_kib - below) / STEP_KIB).clamp(0.0, 1.0);
+    let below = (mean_kib / step_kib).floor().max(1.0) * step_kib;
+    let above = below + step_kib;
+    let upper = ((mean_kib - below) / step_kib).clamp(0.0, 1.0);
+    let written = |kib: f64| match kib.fract() > 0.0 {
+        true => format!("\"{:.0}B\"", kib * 1024.0),
+        false => format!("\"{kib:.0}KiB\""),
+    };
     // The weight would be printed as 0.00.
     if upper < 0.005 {
-        return format!("\"{below:.0}KiB\"");
+        return written(below);
     }
     format!(
-        "[{{ size = \"{below:.0}KiB\", weight = {:.2} }}, {{ size = \"{above:.0}KiB\", weight = {upper:.2} }}]",
-        1.0 - upper
+        "[{{ size = {}, weight = {:.2} }}, {{ size = {}, weight = {upper:.2} }}]",
+        written(below),
+        1.0 - upper,
+        written(above)
     )
 }
 
@@ -207,6 +258,22 @@ fn mean(rows: &[&Row], name: &str) -> Option<f64> {
         .filter_map(|row| row.get(name).copied())
         .collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Returns the mean response time of all requests: the mean of the first of several columns, weighted by
+/// the requests of each row. A report without requests says 0 ms, which is no response time. Returns
+/// `None` without requests.
+fn response(rows: &[&Row], names: &[&str], rates: &[&str]) -> Option<f64> {
+    let name = names
+        .iter()
+        .find(|name| rows.iter().any(|row| row.contains_key(**name)))?;
+    let (mut sum, mut requests) = (0.0, 0.0);
+    for row in rows {
+        let rate: f64 = rates.iter().filter_map(|rate| row.get(*rate)).sum();
+        sum += row.get(*name).copied().unwrap_or(0.0) * rate;
+        requests += rate;
+    }
+    (requests > 0.0).then(|| sum / requests)
 }
 
 /// Returns the mean of the first of several columns, each with a factor.
@@ -283,17 +350,14 @@ fn load(
         None => (0.0, 0.0),
     };
     let size = |kib_s: f64, per_s: f64| if per_s > 0.0 { kib_s / per_s } else { 0.0 };
-    // Older versions of sysstat have one time for both directions.
-    let response = first(
-        rows,
-        &[
-            ("await", 1.0),
-            // Solaris (`iostat -x`): the active service time is the response time of the device.
-            ("asvc_t", 1.0),
-            ("svc_t", 1.0),
-            ("ms/t", 1.0),
-        ],
-    );
+    // Older versions of sysstat have one time for both directions. Solaris (`iostat -x`): the active
+    // service time is the response time of the device.
+    let both = ["await", "asvc_t", "svc_t", "ms/t"];
+    let both = response(rows, &both, &["r/s", "w/s", "tps"]);
+    let of = |per_s: f64, names: &[&str], rate: &str| {
+        let own = response(rows, names, &[rate]).or(both);
+        own.filter(|_| per_s > 0.0)
+    };
     Ok(ObservedLoad {
         device: device.to_owned(),
         tool,
@@ -304,9 +368,12 @@ fn load(
         write_kib: size(write_kib_s, writes),
         divided: own.is_none(),
         queue_depth: first(rows, &[("aqu-sz", 1.0), ("avgqu-sz", 1.0), ("actv", 1.0)]),
-        read_response_ms: first(rows, &[("r_await", 1.0), ("ms/r", 1.0)]).or(response),
-        write_response_ms: first(rows, &[("w_await", 1.0), ("ms/w", 1.0)]).or(response),
+        read_response_ms: of(reads, &["r_await", "ms/r"], "r/s"),
+        write_response_ms: of(writes, &["w_await", "ms/w"], "w/s"),
         utilisation_percent: first(rows, &[("%util", 1.0), ("%b", 1.0), ("util", 1.0)]),
+        flushes_per_s: mean(rows, "f/s").unwrap_or(0.0),
+        discards_per_s: mean(rows, "d/s").unwrap_or(0.0),
+        since_start: false,
     })
 }
 
@@ -333,7 +400,50 @@ mod tests {
         assert_eq!((load.read_kib, load.write_kib), (46.0, 27.0));
         assert_eq!(
             (load.read_response_ms, load.utilisation_percent),
-            (Some(6.0), Some(30.0))
+            // Ten reads a second of 5 ms, and twenty of 7 ms.
+            (Some(190.0 / 30.0), Some(30.0))
+        );
+    }
+
+    #[test]
+    fn response_times_count_the_requests_of_each_report() {
+        let report = |reads: f64, ms: f64, writes: f64, flushes: f64| {
+            format!(
+                "Device r/s rkB/s r_await w/s wkB/s w_await d/s f/s aqu-sz %util\n\
+                 sda {reads} {} {ms} {writes} {} 2.0 0.0 {flushes} 0.5 9.0\n\n",
+                reads * 2.0,
+                writes * 0.5
+            )
+        };
+        let read = |text: &str| ObservedLoad::read("io", text).unwrap().remove(0);
+        // The first report covers the time since the start. No request of the last one is a read.
+        let load = read(
+            &(report(1.0, 9.0, 1.0, 0.0)
+                + &report(50.0, 4.0, 0.0, 40.0)
+                + &report(0.0, 0.0, 0.0, 0.0)),
+        );
+        assert_eq!((load.reads_per_s, load.read_response_ms), (25.0, Some(4.0)));
+        assert_eq!((load.write_response_ms, load.flushes_per_s), (None, 20.0));
+        let stack = load.to_stack("io", "wd-red-plus-4tb").unwrap();
+        assert!(
+            stack.contains("# left out: 20.0 flushes a second\n"),
+            "{stack}"
+        );
+        assert!(
+            !stack.contains("discards") && !stack.contains("since the start"),
+            "{stack}"
+        );
+        // Requests smaller than a page keep their size.
+        let load = read(&report(50.0, 4.0, 20.0, 0.0));
+        let stack = load.to_stack("io", "wd-red-plus-4tb").unwrap();
+        assert!(
+            stack.contains("size = \"2KiB\"\nalignment = \"512B\"\n"),
+            "{stack}"
+        );
+        assert!(stack.contains("size = \"512B\"\n"), "{stack}");
+        assert!(
+            stack.contains("covers the time since the start of the system"),
+            "{stack}"
         );
     }
 

@@ -18,6 +18,11 @@ pub(super) struct Report {
 }
 
 impl Report {
+    /// True if the first report of the tool covers the time since the start of the system.
+    pub(super) fn covers_start(&self) -> bool {
+        matches!(self.tool, IOSTAT | ZPOOL)
+    }
+
     fn new(tool: &'static str, average: bool) -> Report {
         Report {
             tool,
