@@ -182,6 +182,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
     let assumed = arguments
         .assuming
         .require_if(watts, &files, &mut overrides)?;
+    Vary::check(&arguments.vary).map_err(CommandFailure::input)?;
     let recipes = recipes(&arguments.stacks, &overrides, &arguments.vary);
     let (recipes, left_out) = existing(recipes, &arguments.vary)?;
     // On standard error, because with --json or --csv standard output must hold the ranking alone.

@@ -89,6 +89,7 @@ pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(
         arguments.reporting.targets(),
         &read_for(stack, &overrides, &arguments.vary),
     )?;
+    Vary::check(&arguments.vary).map_err(CommandFailure::input)?;
     let recipe: Recipe = recipes(stack, &overrides, &[]).remove(0);
     let search = TuneSearch {
         by: arguments.by,

@@ -1,6 +1,7 @@
 //! Runs one candidate, or many on all cores.
 
 use crate::hurried::at_load;
+use crate::media::faster_than_media;
 use crate::rebuild_plan;
 use crate::stopwatch::Stopwatch;
 use crate::{ComparedStack, LabError, Varied};
@@ -149,7 +150,9 @@ pub fn run(
     };
     let mut measured = recorder.measurement.finish(&outcome, &drives, identity);
     watched.into_report(&mut measured.report, &outcome, &drives);
-    measured.report.array.drive_notes = outside(&stack.drives(), &measured.report.array.members);
+    let (models, array) = (stack.drives(), &mut measured.report.array);
+    array.drive_notes = outside(&models, &array.members);
+    array.media_notes = faster_than_media(&models, &array.members);
     measured.report.cost.wall_s = wall_s;
     measured.report.cost.requests_per_wall_s =
         wall_s.map(|wall_s| outcome.requests as f64 / wall_s.max(f64::MIN_POSITIVE));

@@ -44,6 +44,7 @@ mod length;
 mod load;
 mod long_work;
 pub mod lzvs;
+mod media;
 mod power;
 mod race;
 mod ranked;

@@ -286,6 +286,11 @@ impl Ranking {
         for note in self.trace_notes() {
             writeln!(f, "The trace: {note}")?;
         }
+        for candidate in &self.candidates {
+            for note in &candidate.report.array.media_notes {
+                writeln!(f, "{}: {note}", candidate.label())?;
+            }
+        }
         Ok(())
     }
 

@@ -52,6 +52,25 @@ impl FromStr for Vary {
 }
 
 impl Vary {
+    /// Checks the keys of several `--vary`. A key with two lists would take the values of the last list
+    /// alone.
+    ///
+    /// # Errors
+    /// If two of the keys are equal.
+    pub fn check(varied: &[Vary]) -> Result<(), LabError> {
+        let twice = varied
+            .iter()
+            .enumerate()
+            .find(|(index, vary)| varied[..*index].iter().any(|other| other.key == vary.key));
+        match twice {
+            None => Ok(()),
+            Some((_, vary)) => Err(LabError::Vary {
+                argument: format!("{}={}", vary.key, vary.values.join(",")),
+                problem: format!("another --vary has the key `{}`, too", vary.key),
+            }),
+        }
+    }
+
     /// Returns the key.
     pub fn key(&self) -> &str {
         &self.key
@@ -176,6 +195,17 @@ mod tests {
             ]
         );
         assert_eq!(Vary::combinations(&[]), [Vec::<String>::new()]);
+    }
+
+    #[test]
+    fn a_key_varies_once() {
+        let varied = ["a=1", "b=1", "a=2,3"].map(vary);
+        assert!(Vary::check(&varied[..2]).is_ok());
+        let error = Vary::check(&varied).unwrap_err().to_string();
+        assert!(
+            error.contains("`a=2,3`: another --vary has the key `a`"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -190,7 +190,8 @@ fn write_heading(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for note in &report.arrived.trace_notes {
         writeln!(f, "  The trace: {note}")?;
     }
-    for note in &report.array.drive_notes {
+    let array = &report.array;
+    for note in array.drive_notes.iter().chain(&array.media_notes) {
         writeln!(f, "  {note}")?;
     }
     // Rates and response times are of reads and writes. A job of TRIMs alone has neither.

@@ -216,6 +216,10 @@ pub struct ArrayReport {
     /// sentence for each model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drive_notes: Vec<String>,
+    /// Drives that moved data faster than their media can, because buffers held the data; one
+    /// sentence for each model.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub media_notes: Vec<String>,
     /// Layers with readings between host and drives.
     pub layers: Vec<LayerReport>,
     /// Times when arrays with gears began to shift, in seconds; the first 256 of each array.

@@ -448,7 +448,8 @@ fn notes(page: &mut Markup, candidates: &[CandidateReport<'_>]) {
             .arrived
             .trace_notes
             .iter()
-            .chain(&report.array.drive_notes);
+            .chain(&report.array.drive_notes)
+            .chain(&report.array.media_notes);
         for sentence in overload.into_iter().chain(notes) {
             page.element("p", &[], &format!("{}: {sentence}", candidate.label));
         }
