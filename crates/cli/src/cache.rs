@@ -6,7 +6,7 @@ use crate::output::{CommandFailure, CommandOutput};
 use clap::Args;
 use fullstroke_live::Listen;
 use fullstroke_live::cache::{CacheCounters, CacheOptions, CacheReady, serve};
-use fullstroke_memory::{MemoryKeys, Policy};
+use fullstroke_memory::{CachePolicy, MemoryKeys};
 use fullstroke_units::Bytes;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -76,7 +76,7 @@ Examples:
   nbdfuse mnt nbd+unix:///?socket=/run/cached.sock";
 
 pub(crate) fn execute(arguments: &Arguments, output: &CommandOutput) -> Result<(), CommandFailure> {
-    let policy = |name: &Option<String>| name.clone().map(Policy::Name);
+    let policy = |name: &Option<String>| name.clone().map(CachePolicy::Name);
     let memory = MemoryKeys {
         size: arguments.size,
         replacement: policy(&arguments.replacement),

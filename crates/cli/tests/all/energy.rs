@@ -412,7 +412,7 @@ fn the_queueing_model_agrees_with_a_simulation_of_what_it_holds_for_and_says_of_
         (0.9..1.1).contains(&ratio("response_ms", "response_ms_mean")),
         "{answer:#}"
     );
-    // P-66: models are much faster than simulation.
+    // Claim of *Pro-active storage systems* (2012): models are much faster than simulation.
     let (predicted_us, simulated_ms) = (
         answer["answered_us"].as_f64().unwrap(),
         answer["simulated"]["took_ms"].as_f64().unwrap(),

@@ -916,7 +916,7 @@ fn load_until_killed(
 ///
 /// `FULLSTROKE_SOAK_SECONDS=3600 cargo test --package fullstroke --test live -- --ignored soak
 /// --nocapture` repeats load, SIGKILL, assembly, comparison of all bytes and scrub. In every third
-/// life a member fails and returns. (Ledger L-8: Lloyd's array ran a day without an error.)
+/// life a member fails and returns. (Lloyd's array of 2002 ran a day without an error.)
 #[test]
 #[ignore = "it takes as long as it is told to"]
 fn soak() {

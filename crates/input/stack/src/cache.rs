@@ -169,8 +169,8 @@ pub(crate) fn common_keys() -> Map<String, Value> {
         "drive": { "type": "string", "description": "the flash device: a drive of the library, or a drive file relative to the stack file; needed" },
         "drive_settings": { "type": "object", "description": "keys of the drive file that get other values" },
         "size": { "type": ["string", "integer"], "description": "size of the cache with its metadata; default: the whole drive" },
-        "warm": { "type": ["string", "integer"], "description": "size of the start of the array whose clean data are in the cache at the start of a run; default: 0, an empty cache" },
-        "lost_at": { "type": ["string", "integer"], "description": "time of a run at which the flash device is gone for good; default: never" },
+        "warm": { "type": ["string", "integer"], "description": "size of the part of the array, from its first address on, that the cache holds clean at the start of a run; default: 0, an empty cache" },
+        "lost_at": { "type": ["string", "integer"], "description": "time after the start of a run at which the flash device fails for good, such as 30s; default: never" },
     });
     match keys {
         Value::Object(keys) => keys,

@@ -177,7 +177,7 @@ fn files(page: &mut String) {
     section(
         page,
         "All file systems",
-        "The file system that programs work on, only with programs. [files.md](../files.md) describes the models. \
+        "The file system that programs work on. The table has an effect only with a workload of programs. [files.md](../files.md) describes the models. \
          The table has these keys and the keys of its kind.",
     );
     keys(page, schema_of::<FilesKeys>().as_value());
@@ -194,7 +194,7 @@ fn memory(page: &mut String) {
         page,
         "The page cache",
         "A page cache through which programs read and write the device; without the table all I/O reaches the volume. \
-         [memory.md](../memory.md) names the modelled kernels. Each of the three policies is a name, or a table of its keys with `policy` as the name.",
+         [memory.md](../memory.md) names the modelled kernels. Each of the three policies is a name, such as `replacement = \"lru\"`, or a table: `policy` has the name, and the other keys are those of the policy.",
     );
     keys(page, schema_of::<MemoryKeys>().as_value());
     section(
@@ -336,7 +336,9 @@ fn drive_files(page: &mut String) {
         "All drives",
         "One drive, as in `drives/`. Zones are a list of tables. `[sources]` names the source of each number, and is required.",
     );
-    keys(page, schema_of::<DriveConfig>().as_value());
+    let schema = schema_of::<DriveConfig>();
+    keys(page, schema.as_value());
+    nested_tables(page, "", schema.as_value(), schema.as_value());
     policies(
         page,
         "Queue disciplines: `queue = { discipline = ... }`",
@@ -420,6 +422,11 @@ fn policies_with<F>(page: &mut String, title: &str, text: &str, registry: &[Poli
 
 /// Writes a table of the keys of an object schema; nothing for a schema without keys.
 fn keys(page: &mut String, schema: &Value) {
+    keys_of(page, schema, schema);
+}
+
+/// Writes the keys of `schema`, an object schema within the schema `root`.
+fn keys_of(page: &mut String, schema: &Value, root: &Value) {
     let Some(properties) = schema["properties"]
         .as_object()
         .filter(|properties| !properties.is_empty())
@@ -431,8 +438,8 @@ fn keys(page: &mut String, schema: &Value) {
         let required = schema["required"]
             .as_array()
             .is_some_and(|list| list.iter().any(|name| name == key));
-        // A key whose default depends on its use has the words for the cell in its schema, because a
-        // JSON schema knows one default.
+        // A key whose default depends on its use has the words for the cell in its schema, because
+        // a JSON schema knows one default.
         let in_words = property["x-default"].as_str();
         let default = match (in_words, &property["default"]) {
             (Some(words), _) => words.to_owned(),
@@ -441,21 +448,117 @@ fn keys(page: &mut String, schema: &Value) {
             (None, Value::String(text)) => format!("`{text}`"),
             (None, other) => format!("`{}`", as_written(other)),
         };
-        let meaning = property["description"]
-            .as_str()
-            .unwrap_or_default()
-            .replace('\n', " ");
+        let meaning = meaning(property, root);
         let _ = writeln!(
             page,
             "| `{key}` | {} | {default} | {meaning} |",
-            kind(property, schema)
+            kind(property, root)
         );
     }
     page.push('\n');
 }
 
-/// Returns a value as a stack file has it: the reader of a page knows TOML, and no JSON. Keys without
-/// a value are left out.
+/// Writes a section for each key of `schema` that holds a table or a list of tables, and for the
+/// keys of these tables. Keys with one kind of table share a section. `above` is the name of the
+/// table around, with a dot at its end.
+fn nested_tables(page: &mut String, above: &str, schema: &Value, root: &Value) {
+    let mut sections: Vec<(&Value, Vec<String>)> = Vec::new();
+    for (key, property) in schema["properties"].as_object().into_iter().flatten() {
+        let list = property["items"].is_object();
+        let item = if list { &property["items"] } else { property };
+        for table in table_schemas(item, root) {
+            let name = table_name(&format!("{above}{key}"), list, table);
+            match sections.iter_mut().find(|(other, _)| *other == table) {
+                Some((_, names)) => names.push(name),
+                None => sections.push((table, vec![name])),
+            }
+        }
+    }
+    for (table, names) in sections {
+        let text = table["description"].as_str().unwrap_or_default();
+        section(page, &names.join(", "), &one_line(text));
+        keys_of(page, table, root);
+        let above = names[0].trim_matches(['[', ']']);
+        nested_tables(page, &format!("{above}."), table, root);
+    }
+}
+
+/// Returns the name of a table as a stack file has it. A key with several kinds of tables has a key
+/// with one possible value, which tells the kinds apart.
+fn table_name(key: &str, list: bool, table: &Value) -> String {
+    let name = match list {
+        true => format!("[[{key}]]"),
+        false => format!("[{key}]"),
+    };
+    let properties = table["properties"].as_object().into_iter().flatten();
+    let constants =
+        properties.filter_map(|(key, property)| Some((key, property["const"].as_str()?)));
+    constants.fold(name, |name, (key, value)| {
+        format!("{name} with {key} = \"{value}\"")
+    })
+}
+
+/// Returns the object schemas with keys that a value may follow.
+fn table_schemas<'v>(property: &'v Value, root: &'v Value) -> Vec<&'v Value> {
+    if let Some(name) = property["$ref"]
+        .as_str()
+        .and_then(|path| path.rsplit('/').next())
+    {
+        return table_schemas(&root["$defs"][name], root);
+    }
+    if property["properties"].is_object() {
+        return vec![property];
+    }
+    let options = ["oneOf", "anyOf"].map(|list| property[list].as_array());
+    let options = options.into_iter().flatten().flatten();
+    options
+        .flat_map(|option| table_schemas(option, root))
+        .collect()
+}
+
+/// Returns the description of a key. The values of an enumeration follow with their own
+/// descriptions, unless the description of the key quotes each value.
+fn meaning(property: &Value, root: &Value) -> String {
+    let mut meaning = one_line(property["description"].as_str().unwrap_or_default());
+    let values = described_values(property, root);
+    let quoted = |name: &str| {
+        meaning.contains(&format!("`{name}`")) || meaning.contains(&format!("\"{name}\""))
+    };
+    if property["x-value"].is_string() || values.iter().all(|(name, _)| quoted(name)) {
+        return meaning;
+    }
+    for (name, description) in values {
+        let _ = write!(meaning, " `{name}`: {}", one_line(description));
+    }
+    meaning
+}
+
+fn one_line(text: &str) -> String {
+    text.replace('\n', " ")
+}
+
+/// Returns the values of an enumeration with their descriptions.
+fn described_values<'v>(property: &'v Value, root: &'v Value) -> Vec<(&'v str, &'v str)> {
+    if let Some(name) = property["$ref"]
+        .as_str()
+        .and_then(|path| path.rsplit('/').next())
+    {
+        return described_values(&root["$defs"][name], root);
+    }
+    let options = ["oneOf", "anyOf"].map(|list| property[list].as_array());
+    let options = options.into_iter().flatten().flatten();
+    options
+        .flat_map(
+            |option| match (option["const"].as_str(), option["description"].as_str()) {
+                (Some(name), Some(description)) => vec![(name, description)],
+                _ => described_values(option, root),
+            },
+        )
+        .collect()
+}
+
+/// Returns a value as a stack file has it: the reader of a page knows TOML, and no JSON. Keys
+/// without a value are left out.
 fn as_written(value: &Value) -> String {
     let Value::Object(keys) = value else {
         return value.to_string();
@@ -473,6 +576,9 @@ const NAMES_MOST: usize = 12;
 
 /// Returns the kind of a value, in a few words.
 fn kind(property: &Value, root: &Value) -> String {
+    if let Some(value) = property["const"].as_str() {
+        return format!("`{value}`");
+    }
     // Names and any other text: the list of names would say less than the words.
     if let Some(words) = property["x-value"].as_str() {
         return words.to_owned();

@@ -411,7 +411,17 @@ fn hoisted(mut schema: Value, definitions: &mut Map<String, Value>) -> Value {
     if let Value::Object(table) = &mut schema {
         table.remove("$schema");
         if let Some(Value::Object(own)) = table.remove("$defs") {
-            definitions.extend(own);
+            for (name, definition) in own {
+                // A second type of the same name would replace the first, and the keys of the first
+                // type would refuse good values.
+                debug_assert!(
+                    definitions
+                        .get(&name)
+                        .is_none_or(|other| *other == definition),
+                    "two different types have the schema name {name}"
+                );
+                definitions.insert(name, definition);
+            }
         }
     }
     schema

@@ -67,6 +67,48 @@ fn no_reference_page_shows_the_name_of_a_type() {
 }
 
 #[test]
+fn each_table_of_a_drive_file_has_its_keys_on_the_page() {
+    let pages = reference();
+    let drives = pages.iter().find(|page| page.file.ends_with("drive.md"));
+    let text = &drives.unwrap().text;
+    let (first, _) = text.split_once("\n## [").unwrap();
+    let tables: Vec<&str> = first
+        .lines()
+        .filter(|row| row.contains(" | table | ") || row.contains(" | list of: table | "))
+        .filter_map(|row| row.split('`').nth(1))
+        .filter(|key| *key != "sources")
+        .collect();
+    assert!(tables.contains(&"buffer") && tables.contains(&"zones"));
+    for key in tables {
+        assert!(text.contains(&format!("## [{key}]")) || text.contains(&format!("## [[{key}]]")));
+    }
+}
+
+#[test]
+fn a_value_that_the_key_does_not_quote_is_explained() {
+    let pages = reference();
+    let row = |key: &str| {
+        let mut rows = pages.iter().flat_map(|page| page.text.lines());
+        rows.find(|row| row.starts_with(&format!("| `{key}` |")))
+            .unwrap()
+    };
+    assert!(row("band_start").contains("`outward`: Towards the outer edge."));
+    // The description of this key quotes both values, so the page does not repeat them.
+    assert!(!row("when_full").contains("`forget`: "));
+}
+
+#[test]
+fn a_page_cache_takes_the_name_of_a_policy() {
+    let schema = Stack::schema();
+    let definitions = &schema["$defs"];
+    let policy = &definitions["PushedKeys"]["properties"]["replacement"]["$ref"];
+    let name = policy.as_str().unwrap().rsplit('/').next().unwrap();
+    let kinds = definitions[name]["anyOf"].as_array().unwrap();
+    let free_text = |kind: &serde_json::Value| kind["type"] == "string" && kind["const"].is_null();
+    assert!(kinds.iter().any(free_text), "{kinds:?}");
+}
+
+#[test]
 fn the_page_of_fio_options_is_up_to_date() {
     check("docs/fio.md", &fullstroke_fio::reference());
 }

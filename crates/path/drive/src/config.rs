@@ -124,7 +124,7 @@ pub struct DriveConfig {
     /// Published numbers, for a check of the description.
     #[serde(default, skip_serializing_if = "is_default")]
     pub published: Published,
-    /// Requests for which the drive was held against measurements. Default: none.
+    /// Requests for which the model was compared with measurements of the drive. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validated: Option<ValidatedConfig>,
     /// Sources of the numbers: maps a key (`rpm`, `zones`, `seek.points`) to a source. A key covers
@@ -466,8 +466,8 @@ pub struct Published {
     /// Mean seek time of random reads in ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_seek_ms: Option<f64>,
-    /// Sound power of the drive while it idles, in bels (A-weighted, ISO 7779). Data sheets in dB have
-    /// ten times this number.
+    /// Sound power of the drive while it idles, in bels (A-weighted, ISO 7779). Data sheets in dB
+    /// have ten times this number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_bels: Option<f64>,
     /// Sound power of the drive while it seeks, in bels.
@@ -489,8 +489,8 @@ pub struct Noise {
 }
 
 impl Published {
-    /// Returns the noise of a number of equal drives. Sources that are independent of one another add
-    /// their power, and ten times the power is one bel more.
+    /// Returns the noise of a number of equal drives. Sources that are independent of one another
+    /// add their power, and ten times the power is one bel more.
     pub fn noise(&self, drives: usize) -> Noise {
         let more = (drives.max(1) as f64).log10();
         Noise {

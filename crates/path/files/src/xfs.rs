@@ -38,8 +38,7 @@ use space::{Space, Wish};
 use std::ops::Range;
 
 /// One-line summary for the registry.
-pub(crate) const SUMMARY: &str =
-    "XFS of Linux 2.6.24 or today: allocation groups, delayed allocation, room ahead, a log";
+pub(crate) const SUMMARY: &str = "XFS of Linux 2.6.24 or today: allocation groups, delayed allocation, preallocation beyond the end of files, a log";
 
 /// Default of `allocsize` in pages (`XFS_WRITEIO_LOG_LARGE`: 64 KiB).
 const AHEAD: u64 = 16;
@@ -55,14 +54,14 @@ const CLUSTER: u64 = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Kernel whose rules hold for room ahead, log and inodes. Default "today" in a host; "2.6.24"
-    /// in a host that is `like = "linux-2.6.23"` or "ideal", and outside of hosts.
+    /// Kernel whose rules hold for preallocation, log and inodes. Default "today" in a host;
+    /// "2.6.24" in a host that is `like = "linux-2.6.23"` or "ideal", and outside of hosts.
     pub kernel: Kernel,
     /// Number of allocation groups (`mkfs.xfs -d agcount`). Default 4, each of at most 1 TiB; on a
     /// striped device 8 to 32, by size.
     pub agcount: Option<u32>,
-    /// Size of the log (`mkfs.xfs -l size`). Default a 2048th of the device, at least 10 MiB (today
-    /// 64 MiB), at most 128 MiB (today 2 GiB).
+    /// Size of the log (`mkfs.xfs -l size`). Default 1/2048 of the size of the device, at least 10
+    /// MiB (today 64 MiB), at most 128 MiB (today 2 GiB).
     pub log_size: Option<Bytes>,
     /// Stripe unit (`mkfs.xfs -d su`). Default: the stripe unit of the device, if the device is
     /// striped.
@@ -70,19 +69,19 @@ pub struct Config {
     /// Number of stripe units in a whole stripe (`mkfs.xfs -d sw`). Default: the number of the
     /// device.
     pub sw: Option<u32>,
-    /// Room beyond the end of a growing file (mount option `allocsize`). Default 64 KiB in 2.6.24;
-    /// today as much as the file has.
+    /// Space allocated beyond the end of a growing file (mount option `allocsize`). Default 64 KiB
+    /// in 2.6.24; today the size of the file.
     pub allocsize: Option<Bytes>,
 }
 
 /// Kernel whose rules hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Kernel {
-    /// Inodes of 256 bytes, room ahead of 64 KiB, each change logged anew.
+    /// Inodes of 256 bytes, 64 KiB allocated beyond the end of a file, each change logged anew.
     #[default]
     #[serde(rename = "2.6.24")]
     Old,
-    /// Linux 6.x: inodes of 512 bytes, room ahead by the file's length, delayed logging.
+    /// Linux 6.x: inodes of 512 bytes, preallocation by the length of the file, delayed logging.
     #[serde(rename = "today")]
     Today,
 }

@@ -76,7 +76,7 @@ pub struct HostKeys {
     /// Ticks a second of the kernel's clock: 100, 250, 300 or 1000. Timers go off at a tick.
     /// Expiries are a whole number of ticks, at least one. The think times of processes are
     /// measured in ticks. Default 250; exact with `like = "ideal"`. bfq and kyber do not take this
-    /// key: their timers are exact, and what bfq counts in ticks has 250.
+    /// key: their timers are exact, and bfq counts its ticks at 250 a second.
     pub hz: Option<u32>,
     /// Effect of a flush on other requests. Default: sequence, as in Linux 6. With `like =
     /// "linux-2.6.23"` the default is drain. With `like = "ideal"` the default is that of the
@@ -454,9 +454,9 @@ impl HostConfig {
         }
     }
 
-    /// Moves the kernel's default elevator from above a volume of several drives to each drive, with
-    /// the keys of the block layer. A table `members` of the file stays. An elevator that the file
-    /// names stays above the volume.
+    /// Moves the kernel's default elevator from above a volume of several drives to each drive,
+    /// with the keys of the block layer. A table `members` of the file stays. An elevator that the
+    /// file names stays above the volume.
     ///
     /// Linux has no elevator above md or the device mapper: both take whole bios
     /// (`md_submit_bio`, `dm_submit_bio`, Linux 6.12), and each disk has a queue of its own.

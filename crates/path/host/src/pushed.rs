@@ -13,8 +13,8 @@ use fullstroke_contract::{
 };
 use fullstroke_memory::replacement::ListPlace;
 use fullstroke_memory::{
-    CacheOut, DataSource, IoId, MemoryKeys, OperationAnswer, PAGE_BYTES, PageCache, PageRun,
-    Policy, QueueLimits, Ticket,
+    CacheOut, CachePolicy, DataSource, IoId, MemoryKeys, OperationAnswer, PAGE_BYTES, PageCache,
+    PageRun, QueueLimits, Ticket,
 };
 use fullstroke_units::{Bytes, SECTOR_BYTES, Sectors, Time};
 use schemars::JsonSchema;
@@ -35,11 +35,11 @@ pub struct PushedKeys {
     pub size: Bytes,
     /// Replacement policy, one of those of `[host.memory]`. Default "lru".
     #[serde(default = "lru")]
-    pub replacement: Policy,
+    pub replacement: CachePolicy,
 }
 
-fn lru() -> Policy {
-    Policy::Name("lru".into())
+fn lru() -> CachePolicy {
+    CachePolicy::Name("lru".into())
 }
 
 /// The layer.
@@ -89,7 +89,7 @@ impl PushedBlocks {
     /// # Errors
     /// The size is too small, or the policy is unknown.
     pub fn new(keys: &PushedKeys, capacity: Sectors) -> Result<PushedBlocks, ConfigError> {
-        let none = || Some(Policy::Name("none".into()));
+        let none = || Some(CachePolicy::Name("none".into()));
         let replacement = Some(keys.replacement.clone());
         let memory = MemoryKeys {
             size: keys.size,

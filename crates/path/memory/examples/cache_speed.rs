@@ -8,8 +8,8 @@
 
 use fullstroke_contract::{Object, RequestStatus};
 use fullstroke_memory::{
-    CacheOut, FileAccess, FileId, MemoryKeys, PAGE_BYTES, PageCache, PageRun, Policy, QueueLimits,
-    Ticket, replacement,
+    CacheOut, CachePolicy, FileAccess, FileId, MemoryKeys, PAGE_BYTES, PageCache, PageRun,
+    QueueLimits, Ticket, replacement,
 };
 use fullstroke_units::{Bytes, Random, Seed, Time};
 use std::sync::OnceLock;
@@ -42,7 +42,7 @@ struct CacheBench {
 impl CacheBench {
     fn new(replacement: &str) -> CacheBench {
         let mut keys = MemoryKeys::of(Bytes(LIMIT * PAGE_BYTES));
-        keys.replacement = Some(Policy::Name(replacement.to_owned()));
+        keys.replacement = Some(CachePolicy::Name(replacement.to_owned()));
         let mut cache =
             PageCache::new(&keys, QueueLimits::default()).expect("the name is the registry's");
         let file = cache.open(Object(1));

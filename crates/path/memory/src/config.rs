@@ -23,11 +23,11 @@ pub struct MemoryKeys {
     /// Memory for pages, such as "512MiB"; at least 256 KiB.
     pub size: Bytes,
     /// Policy of replacement: choice of the page to evict. Default "lru2".
-    pub replacement: Option<Policy>,
+    pub replacement: Option<CachePolicy>,
     /// Policy of read-ahead: pages read beside the requested pages. Default "today".
-    pub read_ahead: Option<Policy>,
+    pub read_ahead: Option<CachePolicy>,
     /// Policy of write-back: time of the write-back of dirty pages. Default "today".
-    pub write_back: Option<Policy>,
+    pub write_back: Option<CachePolicy>,
 }
 
 /// A policy: a name, or a table of keys.
@@ -36,7 +36,7 @@ pub struct MemoryKeys {
     untagged,
     expecting = "expected a policy's name, or a table of its keys"
 )]
-pub enum Policy {
+pub enum CachePolicy {
     /// Name of a policy with default keys.
     Name(String),
     /// Name of a policy with default keys, if the name looks like a number: 2.4.
@@ -77,8 +77,8 @@ impl MemoryKeys {
     /// `policy` keeps today's policy, because its keys are those of that policy.
     #[must_use]
     pub fn or_else(self, read_ahead: &str, write_back: &str) -> MemoryKeys {
-        let default = |policy: Option<Policy>, name: &str| match policy {
-            None => Policy::Name(name.to_owned()),
+        let default = |policy: Option<CachePolicy>, name: &str| match policy {
+            None => CachePolicy::Name(name.to_owned()),
             Some(policy) => policy,
         };
         MemoryKeys {
@@ -125,14 +125,14 @@ impl MemoryKeys {
 /// Returns the name of a policy and its keys.
 fn named(
     kind: &str,
-    policy: Option<&Policy>,
+    policy: Option<&CachePolicy>,
     default: &str,
 ) -> Result<(String, Keys), ConfigError> {
     match policy {
         None => Ok((default.to_owned(), Keys::new())),
-        Some(Policy::Name(name)) => Ok((name.clone(), Keys::new())),
-        Some(Policy::Number(number)) => Ok((number.to_string(), Keys::new())),
-        Some(Policy::Table(table)) => {
+        Some(CachePolicy::Name(name)) => Ok((name.clone(), Keys::new())),
+        Some(CachePolicy::Number(number)) => Ok((number.to_string(), Keys::new())),
+        Some(CachePolicy::Table(table)) => {
             let mut keys = table.clone();
             match keys.remove("policy") {
                 Some(Value::String(name)) => Ok((name, keys)),

@@ -28,7 +28,7 @@ mod run;
 pub mod write_back;
 
 pub use cache::{DataSource, FileAccess, FileId, PageCache};
-pub use config::{LIMIT_LEAST, MemoryKeys, Policy};
+pub use config::{CachePolicy, LIMIT_LEAST, MemoryKeys};
 pub use counters::{Counters, Gauges};
 pub use device::{IoId, QueueLimits};
 pub use out::{CacheOut, IoReason, OperationAnswer, PageIo, Ticket, WokenOperation};

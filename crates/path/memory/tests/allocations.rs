@@ -4,8 +4,8 @@
 use cap::Cap;
 use fullstroke_contract::{Object, RequestStatus};
 use fullstroke_memory::{
-    CacheOut, FileAccess, FileId, MemoryKeys, OperationAnswer, PAGE_BYTES, PageCache, PageIo,
-    Policy, QueueLimits, Ticket, read_ahead, replacement, write_back,
+    CacheOut, CachePolicy, FileAccess, FileId, MemoryKeys, OperationAnswer, PAGE_BYTES, PageCache,
+    PageIo, QueueLimits, Ticket, read_ahead, replacement, write_back,
 };
 use fullstroke_units::{Bytes, Duration, Seed, Time};
 use std::alloc::System;
@@ -28,9 +28,9 @@ struct World {
 impl World {
     fn new(replacement: &str, read_ahead: &str, write_back: &str) -> World {
         let mut keys = MemoryKeys::of(Bytes(LIMIT * PAGE_BYTES));
-        keys.replacement = Some(Policy::Name(replacement.to_owned()));
-        keys.read_ahead = Some(Policy::Name(read_ahead.to_owned()));
-        keys.write_back = Some(Policy::Name(write_back.to_owned()));
+        keys.replacement = Some(CachePolicy::Name(replacement.to_owned()));
+        keys.read_ahead = Some(CachePolicy::Name(read_ahead.to_owned()));
+        keys.write_back = Some(CachePolicy::Name(write_back.to_owned()));
         let mut cache = PageCache::new(&keys, QueueLimits::default()).unwrap();
         let files = (0..FILES).map(|file| cache.open(Object(file))).collect();
         World {

@@ -9,7 +9,7 @@
 
 use fullstroke_contract::{Object, RequestStatus};
 use fullstroke_memory::{
-    CacheOut, FileAccess, MemoryKeys, PAGE_BYTES, PageCache, Policy, QueueLimits, Ticket,
+    CacheOut, CachePolicy, FileAccess, MemoryKeys, PAGE_BYTES, PageCache, QueueLimits, Ticket,
 };
 use fullstroke_units::{Bytes, Time};
 use std::fs::File;
@@ -156,7 +156,7 @@ fn by_model(reads: &Reads, read_ahead_kb: u64, max_sectors_kb: u64) -> Vec<u64> 
         ("read_ahead_kb", read_ahead_kb),
         ("max_sectors_kb", max_sectors_kb),
     ];
-    keys.read_ahead = Some(Policy::Table(
+    keys.read_ahead = Some(CachePolicy::Table(
         read_ahead
             .iter()
             .map(|&(key, value)| (key.to_owned(), value.into()))

@@ -25,7 +25,7 @@ pub(crate) const SUMMARY: &str =
 pub(crate) struct Config {
     /// Number of tracks to ask for, with the track of the request in the middle. Default 129.
     tracks: u32,
-    /// Number of put-off writes inside at which no host is asked. Default 8.
+    /// Number of background writes waiting in the array from which on no host is asked. Default 8.
     most_inside: u32,
 }
 

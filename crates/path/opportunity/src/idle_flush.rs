@@ -12,18 +12,17 @@ use fullstroke_units::{Bytes, Duration, Sectors, Time};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(crate) const SUMMARY: &str =
-    "pulls dirty pages at intervals while no request has come for a time and few are inside";
+pub(crate) const SUMMARY: &str = "pulls dirty pages at intervals, while no request has come for a time and the array has few requests";
 
 /// Keys of `idle-flush`.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// Interval between two looks. Default 120ms.
+    /// Time between two checks of the load, and so between two pulls. Default 120ms.
     every: Duration,
     /// Time without a request before a pull. Default 120ms.
     wait: Duration,
-    /// Largest number of requests inside during a pull. Default 0.
+    /// Largest number of unfinished requests in the array at which a pull is made. Default 0.
     most_inside: u32,
     /// Size of one pull. Default 64KiB.
     flush: Bytes,

@@ -53,9 +53,9 @@ pub(crate) struct Config {
     /// the oldest data first (mode V). Default "forget".
     when_full: WhenFull,
     /// Event after which verified data are read once more, because a misdirected write may have
-    /// struck the data. "never": no event, as in the document. "found": a read found other data
-    /// than written. "unseen": as "found", and also after a write was overwritten or forgotten
-    /// before verification. Default "found".
+    /// struck the data. "never": no event, as in *Pro-active storage systems* (2012). "found": a
+    /// read found other data than written. "unseen": as "found", and also after a write was
+    /// overwritten or forgotten before verification. Default "found".
     doubt: RecheckAfter,
 }
 

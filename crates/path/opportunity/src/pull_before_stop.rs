@@ -27,8 +27,8 @@ pub(crate) struct Config {
     after: Duration,
     /// Size of the PULL to each host. Default: the size of the largest page cache.
     flush: Option<Bytes>,
-    /// True if hosts are asked although platters stand. The answers may start the platters. Default
-    /// false.
+    /// True if hosts are asked although platters stand still. The writes of the hosts may start the
+    /// platters. Default false.
     start_standing: bool,
 }
 

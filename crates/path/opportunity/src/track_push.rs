@@ -32,7 +32,8 @@ use std::sync::Arc;
 #[cfg(test)]
 mod tests;
 
-pub(crate) const SUMMARY: &str = "offers used tracks to hosts before they leave the drive's buffer";
+pub(crate) const SUMMARY: &str =
+    "offers hosts the tracks that they use, before the tracks leave the drive's buffer";
 
 /// Keys of `track-push`.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
@@ -41,18 +42,19 @@ pub(crate) struct Config {
     /// Number of tracks in the drive's buffer. Default 32. The real number depends on the drive
     /// (`segments` of the buffer). A track offered too late is read from the medium.
     tracks: u32,
-    /// Number of tracks in the transfer window, counted from the next track to go. Default 8.
+    /// Number of tracks in the transfer window: the tracks that leave the buffer next. Default 8.
     transfer_window: u32,
     /// Smallest share of reads that found the track in the buffer during the last `span`. Tracks
     /// are offered only from this share on. Above 0, up to 1. Default 0.5.
     hit_ratio: f64,
     /// Time span of the hit share, in whole seconds. Default 10s.
     span: Duration,
-    /// Smallest number of reads that found a track, not counting the first read. Default 1.
+    /// Smallest number of reads that found a track in the buffer. A track with fewer such reads is
+    /// not offered. Default 1.
     hits: u32,
-    /// Time of the offer.
+    /// Time of the offer. Default "window".
     when: PushTrigger,
-    /// Longest wait of a request with `when = "blocking"`. Default 100ms.
+    /// Longest wait of a request for a fetch, with `when = "blocking"`. Default 100ms.
     block: Duration,
 }
 

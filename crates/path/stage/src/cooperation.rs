@@ -1,14 +1,16 @@
-//! Client-oblivious co-operative caching: data read or written by one host serve another host from
-//! the first host's memory (*Pro-active storage systems*, 2012, section 2.4.1).
+//! Co-operative caching that hosts need not know of (client-oblivious): data read or written by one
+//! host serve another host from the first host's memory (*Pro-active storage systems*, 2012,
+//! section 2.4.1).
 //!
 //! The stage logs the last host of each page. For a read of another host's pages, the stage asks
 //! the logged host ([`Signal::Ask`](fullstroke_contract::Signal::Ask)). The host answers whether
 //! its page cache holds all pages clean. If so, the host sends the pages. Otherwise, or without an
-//! answer, the read goes to the array, later by the round trip.
+//! answer, the read goes to the array, later by the time of the question and its answer
+//! (`latency`).
 //!
 //! Guarantee: no host receives data older than a write completed before the arrival of the read. A
-//! write therefore removes its pages from the log at arrival. A request that meets a write of the
-//! same pages in flight is not logged at the end.
+//! write therefore removes its pages from the log at arrival. A request that ran beside a write of
+//! the same pages is not logged at its end.
 
 use fullstroke_contract::{ConfigError, Extent, LayerReadings, Operation, Port, Request};
 use fullstroke_units::{Bytes, Duration, SECTOR_BYTES, Sectors, Time};
@@ -81,8 +83,8 @@ struct OpenRequest {
     slot: u32,
     pages: (u64, u64),
     changes: bool,
-    /// True if the pages of the request changed during the request, or if the request is a change
-    /// and met another request.
+    /// True if the pages of the request changed during the request, or if the request changes the
+    /// pages and ran beside another request.
     spoilt: bool,
 }
 
@@ -102,7 +104,7 @@ struct AskedRead {
 struct HostState {
     /// End of the host's present transmission.
     sends_until: Time,
-    /// True if the host once did not answer; the host is not asked again.
+    /// True if the host has once not answered; such a host is not asked again.
     deaf: bool,
 }
 

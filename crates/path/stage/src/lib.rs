@@ -1,5 +1,5 @@
 //! The shared stage of several hosts above one array: a storage target, a server of virtual
-//! machines (Dom0), a switch with a queue.
+//! machines (Dom0 of Xen), a switch with a queue.
 //!
 //! | file | contents |
 //! |---|---|

@@ -28,9 +28,9 @@ pub struct HostShare {
 ///
 /// Requests wait in the order of the fairness rule. When the stage's processor is free and the
 /// array has room, the processor takes the next request. The processor works for the time of the
-/// cost model and then issues the request. With co-operation, a read in question at another host
-/// counts as in flight until the answer. Hosts cannot stop or start platters: such commands
-/// complete at once.
+/// cost model and then issues the request. With co-operation, a read counts as in flight while
+/// another host is asked for its data. Hosts cannot stop or start platters: such commands complete
+/// at once.
 pub struct Stage {
     regions: HostRegions,
     fairness: Box<dyn Fairness>,
@@ -156,7 +156,7 @@ impl Stage {
         );
     }
 
-    /// Continues the reads with an answer by `now`.
+    /// Continues the reads whose answer has come by `now`.
     fn go_on(&mut self, now: Time, out: &mut Effects) {
         while let Some(outcome) = self
             .cooperation

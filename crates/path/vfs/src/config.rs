@@ -25,8 +25,8 @@ pub struct FilesKeys {
     /// Avoids blocks with sectors of two tracks of the drive below, and ends reserved ranges of a
     /// file with a track (Qian & Wang, section 4.2). Default: no alignment. Available for ext2 and
     /// ext4; only the pre-allocation of ext2 takes whole tracks. The tracks are those of `tracks`
-    /// in `[volume]`, or those of the drive. Drives one behind the other and copies have tracks
-    /// too; stripes have none.
+    /// in `[volume]`, or those of the drive. A JBOD and a RAID 1 have tracks, too; a striped volume
+    /// has none.
     #[serde(default)]
     pub align: Option<Align>,
     /// True to end a window of read-ahead at the end of a track. Above stripes, the window ends in

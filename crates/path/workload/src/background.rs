@@ -43,7 +43,6 @@ pub struct BackgroundConfig {
 /// The order of the places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schemars(rename = "Order")]
 pub enum BackgroundOrder {
     /// From the start to the end, repeatedly.
     #[default]

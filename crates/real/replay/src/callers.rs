@@ -5,7 +5,7 @@
 //! schedule until the request is due. Then the thread hands the schedule on, makes its call, and
 //! returns after the call. If the instant of a request passes while all threads are in calls, the
 //! request is issued late, and later requests may be late as well. *Pro-active storage systems*
-//! (2012), section 6.7, figure 29 shows the effect on the gaps between requests (ledger P-46).
+//! (2012), section 6.7, figure 29 shows the effect on the gaps between requests.
 //! Requests that are issued together ([`ReplayOptions::batch`]) share one call, which returns when
 //! all are done.
 //!

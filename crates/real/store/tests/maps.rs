@@ -1,5 +1,5 @@
 //! Maps of arrays: every block of an array is written with its number, and every block of its
-//! members is read back (Lloyd's test of his driver; ledger L-10). Arrays over arrays get the same
+//! members is read back (Lloyd's test of his driver, 2002). Arrays over arrays get the same
 //! test.
 
 use fullstroke_contract::registry::Keys;

@@ -99,7 +99,7 @@ impl Observer for DriveExtents {
     }
 }
 
-/// P-25: accesses cover the partition, and none is outside.
+/// Accesses cover the partition, and none is outside.
 #[test]
 fn requests_of_a_guest_stay_in_the_partition_at_the_place_that_it_chose() {
     let guests = r#"

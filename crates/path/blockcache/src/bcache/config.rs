@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Least number of buckets: `cache_alloc` (super.c) keeps a share of 2^-10 of the buckets free,
-/// rounded up to a power of two before, and refuses a cache without such a bucket. Linux 6.12 refuses
-/// 70 MiB in buckets of 512 KiB ("nbuckets is too small").
+/// rounded up to a power of two before, and refuses a cache without such a bucket. Linux 6.12
+/// refuses 70 MiB in buckets of 512 KiB ("nbuckets is too small").
 const BUCKETS_MIN: u64 = (1 << 9) + 1;
 /// Largest number of buckets, because each takes memory in the model.
 const BUCKETS_MAX: u64 = 1 << 24;
@@ -44,11 +44,13 @@ pub struct BcacheConfig {
     /// follows the last 128 streams. Default 4MiB.
     #[serde(default = "four_mib")]
     pub sequential_cutoff: Bytes,
-    /// Time of a read by the flash device above which the device counts as congested. Requests then
-    /// pass by at random, long streams first. 0 = never. Default 2ms.
+    /// Time of a read by the flash device above which the device counts as congested. Some
+    /// requests, chosen at random, then go to the array without the cache, those of long streams
+    /// first. 0 = never. Default 2ms.
     #[serde(default = "two_ms")]
     pub congested_read_threshold: Duration,
-    /// The same for writes. Default 20ms.
+    /// Time of a write by the flash device above which the device counts as congested. 0 = never.
+    /// Default 20ms.
     #[serde(default = "twenty_ms")]
     pub congested_write_threshold: Duration,
     /// Share of the cache that may be dirty, in percent, 0 to 40. A controller sets the rate of
@@ -59,7 +61,7 @@ pub struct BcacheConfig {
     /// Pause after each pass over all dirty data. Default 30s.
     #[serde(default = "thirty_seconds")]
     pub writeback_delay: Duration,
-    /// Least rate of writing back, a second. Default 4KiB.
+    /// Lowest rate of writing back, in bytes a second. Default 4KiB.
     #[serde(default = "four_kib")]
     pub writeback_rate_minimum: Bytes,
     /// True if a cache that had no I/O for 30 s writes back as fast as possible. Default true.

@@ -18,9 +18,9 @@ const ERC_MAX: Duration = Duration::from_millis(65_535 * 100);
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitsConfig {
-    /// Time after which the drive gives up a read of a bad sector: SCT Error Recovery Control, which
-    /// makers also call TLER, ERC or CCTL. Drives for NAS: 7s. The key `erc` of a slow member has
-    /// precedence. Default: the drive never gives up.
+    /// Time after which the drive gives up a read of a bad sector: SCT Error Recovery Control,
+    /// which makers also call TLER, ERC or CCTL. Drives for NAS: 7s. The key `erc` of a slow member
+    /// has precedence. Default: the drive never gives up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erc: Option<Duration>,
     /// Duration limits of reads, at most 7. The first one with the class of the command holds.
@@ -46,17 +46,17 @@ pub struct DurationLimit {
     /// Longest time in the queue. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inactive: Option<Duration>,
-    /// What follows after this time. Default `complete`.
+    /// Effect of a command that takes longer. Default `complete`.
     pub inactive_policy: LimitPolicy,
     /// Longest time of the work. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active: Option<Duration>,
-    /// What follows after this time. Default `complete`.
+    /// Effect of a command that takes longer. Default `complete`.
     pub active_policy: LimitPolicy,
     /// Longest time in the queue and of the work together. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<Duration>,
-    /// What follows after this time. Default `complete`.
+    /// Effect of a command that takes longer. Default `complete`.
     pub duration_policy: LimitPolicy,
 }
 

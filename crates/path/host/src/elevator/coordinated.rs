@@ -58,9 +58,9 @@ impl QueueWeight {
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Coordinated {
-    /// With `coordinate` of the volume above, a request names the queue of the array member that
-    /// bounds it. Each request there counts as 2^queue_weight sectors of distance. Default: no
-    /// distance.
+    /// With `coordinate` of the volume above, a request carries the length of a queue at another
+    /// member that serves a part of the same request. Each request of that queue counts as
+    /// 2^queue_weight sectors of distance. Default: no distance.
     queue_weight: Option<u32>,
 }
 

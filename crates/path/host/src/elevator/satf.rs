@@ -21,10 +21,10 @@ pub(super) const SUMMARY: &str =
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// With `coordinate` of the volume above, a request names the queue of the array member that
-    /// bounds it. Each request there adds this time to the access time. Default: no time. Qian and
-    /// Wang (section 6.2) let 128 requests count as much as the longest distance; this is 100us if
-    /// no access takes longer than 13 ms.
+    /// With `coordinate` of the volume above, a request carries the length of a queue at another
+    /// member that serves a part of the same request. Each request of that queue adds this time to
+    /// the access time. Default: no time. Qian and Wang (section 6.2) let 128 requests count as
+    /// much as the longest distance; this is 100us if no access takes longer than 13 ms.
     #[serde(default)]
     queue_weight: Option<Duration>,
 }

@@ -36,9 +36,10 @@ pub(super) struct Config {
     /// lies ahead, and so is SCAN. Default 10.
     #[serde(default = "rev_penalty")]
     rev_penalty: u32,
-    /// With `coordinate` of the volume above, a request names the queue of the array member that
-    /// bounds it. Each request there counts as 2^queue_weight sectors of distance. A reversal does
-    /// not multiply this distance. Default: no distance.
+    /// With `coordinate` of the volume above, a request carries the length of a queue at another
+    /// member that serves a part of the same request. Each request of that queue counts as
+    /// 2^queue_weight sectors of distance. A reversal does not multiply this distance. Default: no
+    /// distance.
     #[serde(default)]
     queue_weight: Option<u32>,
 }

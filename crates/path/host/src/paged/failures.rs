@@ -8,7 +8,7 @@
 use super::*;
 use crate::{PushedBlocks, PushedKeys};
 use fullstroke_contract::Effect;
-use fullstroke_memory::{MemoryKeys, Policy};
+use fullstroke_memory::{CachePolicy, MemoryKeys};
 use fullstroke_units::{Bytes, Duration};
 use proptest::prelude::*;
 use serde_json::json;
@@ -72,7 +72,7 @@ impl Stack {
         let all = SECTORS * guests as u64;
         let pushed = PushedKeys {
             size: Bytes(80 * PAGE_BYTES),
-            replacement: Policy::Name("lru".into()),
+            replacement: CachePolicy::Name("lru".into()),
         };
         let mut nodes: Vec<Box<dyn Node>> = (0..guests).map(|_| paged(SECTORS)).collect();
         if guests > 1 {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{PushedBlocks, PushedKeys};
 use fullstroke_contract::{Breakdown, Effect};
-use fullstroke_memory::{MemoryKeys, Policy};
+use fullstroke_memory::{CachePolicy, MemoryKeys};
 use fullstroke_units::{Bytes, Duration};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ impl PagedTrial {
             pushed: PushedBlocks::new(
                 &PushedKeys {
                     size: Bytes(80 * PAGE_BYTES),
-                    replacement: Policy::Name("lru".into()),
+                    replacement: CachePolicy::Name("lru".into()),
                 },
                 CAPACITY,
             )

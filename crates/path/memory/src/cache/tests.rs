@@ -7,7 +7,7 @@
 )]
 
 use super::*;
-use crate::config::Policy;
+use crate::config::CachePolicy;
 use crate::out::{OperationAnswer, PageIo, Ticket};
 use crate::pages::{ASIDE, LISTS, NOWHERE};
 use crate::replacement::ListPlace;
@@ -49,10 +49,10 @@ struct World {
     plain: bool,
 }
 
-fn policy(name: &str, key: Option<(&str, serde_json::Value)>) -> Option<Policy> {
+fn policy(name: &str, key: Option<(&str, serde_json::Value)>) -> Option<CachePolicy> {
     let mut table = Keys::from_iter([("policy".to_owned(), json!(name))]);
     table.extend(key.map(|(key, value)| (key.to_owned(), value)));
-    Some(Policy::Table(table))
+    Some(CachePolicy::Table(table))
 }
 
 impl World {
@@ -606,8 +606,8 @@ fn a_file_read_in_order_costs_a_few_stretches_whatever_its_length() {
 /// files that are kept when room is needed.
 fn kept_of_both(replacement: &str, plain: bool) -> Vec<bool> {
     let keys = MemoryKeys {
-        replacement: Some(Policy::Name(replacement.to_owned())),
-        write_back: Some(Policy::Name("none".to_owned())),
+        replacement: Some(CachePolicy::Name(replacement.to_owned())),
+        write_back: Some(CachePolicy::Name("none".to_owned())),
         ..MemoryKeys::of(Bytes(200 * PAGE_BYTES))
     };
     let (mut cache, mut out) = (
@@ -672,7 +672,7 @@ fn reads_in_order_do_not_overtake_what_comes_in_between() {
 fn pages_that_were_used_leave_with_their_object() {
     for entry in replacement::REGISTRY {
         let keys = MemoryKeys {
-            replacement: Some(Policy::Name(entry.name.to_owned())),
+            replacement: Some(CachePolicy::Name(entry.name.to_owned())),
             ..MemoryKeys::of(Bytes(200 * PAGE_BYTES))
         };
         let (mut cache, mut out) = (

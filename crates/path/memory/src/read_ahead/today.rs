@@ -19,8 +19,7 @@ use fullstroke_contract::registry::{Keys, read};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) const SUMMARY: &str =
-    "Linux 6.16's: on a miss, from the held pages before it, and at a marked page";
+pub(super) const SUMMARY: &str = "Linux 6.16's: a window on a miss, as long as the run of cached pages before the miss suggests; the next window at a marked page";
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -19,7 +19,7 @@ use fullstroke_contract::registry::{Keys, read};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(super) const SUMMARY: &str = "Linux 2.4's: together with a missing page, then piece by piece";
+pub(super) const SUMMARY: &str = "Linux 2.4's: the next pages together with a missing page, then piece by piece while the reader continues";
 
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

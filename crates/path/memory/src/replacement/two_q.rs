@@ -20,10 +20,12 @@ const A1_OUT: u8 = 0;
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// Kin: largest share of A1in in memory while Am has pages, in per cent; default 25.
+    /// Largest share of the FIFO of new pages (A1in) in memory while the list of pages used again
+    /// (Am) has pages, in per cent (Kin of the paper); default 25.
     #[serde(default = "in_percent")]
     in_percent: u64,
-    /// Kout: number of pages in A1out, in per cent of the pages in memory; default 50.
+    /// Number of evicted pages to remember (A1out), in per cent of the pages in memory (Kout of the
+    /// paper); default 50.
     #[serde(default = "out_percent")]
     out_percent: u64,
 }

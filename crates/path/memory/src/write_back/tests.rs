@@ -1,7 +1,7 @@
 //! Write-back above a device of a known rate: the times of the writes, and the waits of the
 //! writers.
 
-use crate::config::{MemoryKeys, Policy};
+use crate::config::{CachePolicy, MemoryKeys};
 use crate::out::{CacheOut, IoReason, OperationAnswer, PageIo, Ticket};
 use crate::{FileAccess, FileId, PAGE_BYTES, PageCache, QueueLimits};
 use fullstroke_contract::{Object, RequestStatus};
@@ -29,7 +29,7 @@ struct World {
 impl World {
     fn new(write_back: &str, page: Duration) -> World {
         let mut keys = MemoryKeys::of(Bytes(LIMIT * PAGE_BYTES));
-        keys.write_back = Some(Policy::Name(write_back.to_owned()));
+        keys.write_back = Some(CachePolicy::Name(write_back.to_owned()));
         World {
             cache: PageCache::new(&keys, QueueLimits::default()).unwrap(),
             now: Time::ZERO,

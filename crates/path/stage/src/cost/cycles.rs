@@ -1,12 +1,11 @@
 //! A model with a frequency-independent time and a number of cycles: D + C / f.
 //!
 //! Table 3 of *Pro-active storage systems* (2012, section 4.2.4) has request rates at two
-//! frequencies, 1 / rate = D + C / f. There C is about 56,400 cycles and D 170 µs (ledger 002,
-//! P-30). The model interprets four numbers, not a processor: D contains caches, memory and other
-//! cores.
+//! frequencies, 1 / rate = D + C / f. There C is about 56,400 cycles and D 170 µs. The model
+//! interprets four numbers, not a processor: D contains caches, memory and other cores.
 
 use super::RequestCost;
-use super::governor::{Governor, Policy};
+use super::governor::{Governor, GovernorKind};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{Duration, Time};
@@ -28,7 +27,7 @@ pub struct CyclesConfig {
     pub frequencies_mhz: Vec<u32>,
     /// Linux governor of the processor frequency. Default: ondemand.
     #[serde(default)]
-    pub governor: Policy,
+    pub governor: GovernorKind,
     /// Part of `time` in which the processor waits. `ondemand` counts this part as idle. Default:
     /// 0.
     #[serde(default)]
@@ -40,7 +39,7 @@ pub struct CyclesConfig {
     #[serde(default = "up_threshold")]
     pub up_threshold: u32,
     /// True if a neighbour keeps another core busy all the time. All cores run at the frequency of
-    /// the busiest core, so `ondemand` stays at the top.
+    /// the busiest core, so `ondemand` stays at the highest frequency.
     #[serde(default)]
     pub neighbour_busy: bool,
 }

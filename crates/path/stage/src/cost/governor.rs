@@ -7,7 +7,7 @@ use serde::Deserialize;
 /// The governor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Policy {
+pub enum GovernorKind {
     /// Always the highest frequency.
     Performance,
     /// By the utilisation in the last sampling period.
@@ -22,7 +22,7 @@ pub enum Policy {
 /// The end of a period follows `dbs_check_cpu` of `drivers/cpufreq/cpufreq_ondemand.c` in Linux
 /// 2.6.18, without `powersave_bias`.
 pub(super) struct Governor {
-    policy: Policy,
+    policy: GovernorKind,
     /// Possible frequencies in MHz, ascending.
     frequencies_mhz: Vec<u32>,
     current: usize,
@@ -41,12 +41,12 @@ pub(super) struct Governor {
 impl Governor {
     /// Creates a governor for an idle processor.
     pub(super) fn new(
-        policy: Policy,
+        policy: GovernorKind,
         frequencies_mhz: Vec<u32>,
         (sampling, up_threshold): (Duration, u32),
         neighbour_busy: bool,
     ) -> Governor {
-        let current = if policy == Policy::Performance {
+        let current = if policy == GovernorKind::Performance {
             frequencies_mhz.len() - 1
         } else {
             0
@@ -67,7 +67,7 @@ impl Governor {
 
     /// The frequency at `at`.
     pub(super) fn mhz(&mut self, at: Time) -> u32 {
-        if self.policy == Policy::Ondemand {
+        if self.policy == GovernorKind::Ondemand {
             self.sample(at);
         }
         self.frequencies_mhz[self.current]
@@ -136,7 +136,7 @@ mod tests {
         Time::ZERO + Duration::from_millis(ms)
     }
 
-    fn governor(policy: Policy, neighbour_busy: bool) -> Governor {
+    fn governor(policy: GovernorKind, neighbour_busy: bool) -> Governor {
         Governor::new(
             policy,
             vec![1000, 1500, 2000],
@@ -146,7 +146,7 @@ mod tests {
     }
 
     /// Frequency in each period; the processor is busy for the given shares, in per cent.
-    fn followed(policy: Policy, neighbour_busy: bool, shares: &[u64]) -> Vec<u32> {
+    fn followed(policy: GovernorKind, neighbour_busy: bool, shares: &[u64]) -> Vec<u32> {
         let mut governor = governor(policy, neighbour_busy);
         let mut followed = Vec::new();
         for (period, share) in shares.iter().enumerate() {
@@ -162,27 +162,30 @@ mod tests {
         // 60 % at 2000 MHz fit 1715, the next is 2000; 50 % fit 1429; 30 % of 1500 fit 643.
         let shares = [80, 81, 75, 60, 50, 30, 10, 100];
         assert_eq!(
-            followed(Policy::Ondemand, false, &shares),
+            followed(GovernorKind::Ondemand, false, &shares),
             [1000, 1000, 2000, 2000, 2000, 1500, 1000, 1000]
         );
         assert_eq!(
-            followed(Policy::Performance, false, &[0, 100, 0]),
+            followed(GovernorKind::Performance, false, &[0, 100, 0]),
             [2000; 3]
         );
-        assert_eq!(followed(Policy::Powersave, false, &[0, 100, 0]), [1000; 3]);
+        assert_eq!(
+            followed(GovernorKind::Powersave, false, &[0, 100, 0]),
+            [1000; 3]
+        );
     }
 
     #[test]
     fn a_neighbour_that_computes_keeps_the_frequency_up() {
         assert_eq!(
-            followed(Policy::Ondemand, true, &[0, 0, 50, 0]),
+            followed(GovernorKind::Ondemand, true, &[0, 0, 50, 0]),
             [1000, 2000, 2000, 2000]
         );
     }
 
     #[test]
     fn a_long_pause_ends_at_the_lowest_frequency_and_a_long_burst_counts_in_each_period() {
-        let mut governor = governor(Policy::Ondemand, false);
+        let mut governor = governor(GovernorKind::Ondemand, false);
         governor.busy(at(0), at(230));
         assert_eq!(governor.mhz(at(230)), 2000);
         // 70 of 80 ms of the third period are busy.

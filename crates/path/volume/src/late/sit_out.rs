@@ -1,9 +1,9 @@
 //! The policy `sit-out`: a persistently slow member gets no reads for a while.
 //!
-//! OpenZFS 2.4 compares the read latencies of the members of a RAID-Z once a second. A member beyond
-//! Tukey's fence (the third quartile plus a multiple of the distance between the quartiles) is an
-//! outlier. A member that stays an outlier sits out for ten minutes: its data are computed from
-//! parity, and writes still reach the member (`vdev_child_slow_outlier`, `vdev_raidz.c`;
+//! OpenZFS 2.4 compares the read latencies of the members of a RAID-Z once a second. A member
+//! beyond Tukey's fence (the third quartile plus a multiple of the distance between the quartiles)
+//! is an outlier. A member that stays an outlier sits out for ten minutes: its data are computed
+//! from parity, and writes still reach the member (`vdev_child_slow_outlier`, `vdev_raidz.c`;
 //! `vdev_read_sit_out_secs`, `vdev_raidz_outlier_check_interval_ms`,
 //! `vdev_raidz_outlier_insensitivity` in zfs.4). At most as many members sit out as the parity
 //! covers.
@@ -27,11 +27,12 @@ const MEMBERS_MIN: usize = 4;
 pub struct SitOutConfig {
     /// Time between two comparisons. Default 1s, as in OpenZFS.
     pub check: Duration,
-    /// Distance of the fence from the third quartile, as a multiple of the distance between the
-    /// quartiles. Default 50, as in OpenZFS.
+    /// The fence is the limit above which the mean response time of a member is an outlier among
+    /// the members. `fence` is its distance from the third quartile, as a multiple of the distance
+    /// between the quartiles. Default 50, as in OpenZFS.
     pub fence: f64,
-    /// Number of comparisons beyond the fence after which a member sits out. A comparison within
-    /// the fence takes one off. Default 20.
+    /// Number of comparisons with a mean beyond the fence after which a member sits out. A
+    /// comparison with a mean within the fence takes one off. Default 20.
     pub checks: u32,
     /// Time for which a member sits out. Default 600s, as in OpenZFS.
     pub rest: Duration,

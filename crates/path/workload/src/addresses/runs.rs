@@ -22,7 +22,6 @@ pub(super) struct Config {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schemars(rename = "Order")]
 enum RunOrder {
     /// A random aligned place of the region.
     #[default]

@@ -26,8 +26,9 @@ pub(crate) struct Config {
     /// The longest pause; default 6.7ms. 0s = no anticipation.
     #[serde(default = "antic_expire")]
     pub(super) antic_expire: Duration,
-    /// Longest seek back; default 1MiB. A seek back counts as twice its length. (The thesis says 1
-    /// MiB; the kernel's own limit, 1 048 576, is in sectors of 512 bytes: "512MiB".)
+    /// Longest seek back; default 1MiB. A seek back counts as twice its length. (Carroll's thesis
+    /// of 2008 says 1 MiB; the kernel's own limit, 1 048 576, is in sectors of 512 bytes:
+    /// "512MiB".)
     #[serde(default = "back_seek_max")]
     pub(super) back_seek_max: Bytes,
     /// True if an asynchronous batch has its full time even if synchronous requests were in flight

@@ -46,12 +46,13 @@ pub(crate) struct Config {
     /// True if a device counts as queueing only after more than four requests were in flight, as in
     /// Linux 2.6.24. Default false: the device counts as queueing from the beginning if it may have
     /// more than four. Before the detection, slices wait even for processes that read at random.
-    /// Then more than one request may never be in flight (thesis, section 6.4).
+    /// Then more than one request may never be in flight (Carroll's thesis, "I/O scheduling on
+    /// RAID", 2008, section 6.4).
     #[serde(default)]
     pub(super) queueing_detection_bug: bool,
-    /// With `coordinate` of the volume above, a request names the queue of the array member that
-    /// bounds it. Each request there counts as 2^queue_weight sectors of distance. Default: no
-    /// distance.
+    /// With `coordinate` of the volume above, a request carries the length of a queue at another
+    /// member that serves a part of the same request. Each request of that queue counts as
+    /// 2^queue_weight sectors of distance. Default: no distance.
     pub(super) queue_weight: Option<u32>,
 }
 
