@@ -310,14 +310,25 @@ fn request(
         .ok_or_else(|| before.mismatch("a major number below 4096 and a minor below 2^20"))?;
     let flags = fields.word();
     fields.spaces();
-    // `block_bio_queue` has no command in parentheses; `block_rq_*` has one, which is often empty.
-    if let Some(command) = memchr::memchr(b'(', fields.rest()) {
-        fields.skip(command);
-        fields.until(b')');
-        fields.byte(b')')?;
-        fields.spaces();
-    }
-    let start = fields.integer("a sector number")?;
+    // `block_bio_queue` has the sector next. `block_rq_*` has a command in parentheses before the sector,
+    // which is often empty, and most of them have the bytes before the command. The name of the task at the
+    // end of the line may have parentheses, too.
+    let is_number = fields.peek().is_some_and(|byte| byte.is_ascii_digit());
+    let number = match is_number {
+        true => Some(fields.integer("a sector number")?),
+        false => None,
+    };
+    fields.spaces();
+    let start = match (fields.peek(), number) {
+        (Some(b'('), _) => {
+            fields.until(b')');
+            fields.byte(b')')?;
+            fields.spaces();
+            fields.integer("a sector number")?
+        }
+        (_, Some(number)) => number,
+        (_, None) => fields.integer("a sector number")?,
+    };
     fields.separator(b'+')?;
     let sectors = fields.integer("a number of sectors")?;
     let Some(operation) = operation_of_flags(flags, sectors) else {
@@ -357,6 +368,16 @@ mod tests {
             assert_eq!((found.process, found.device), (1234, 8 << 20 | 16), "{text}");
             assert_eq!((found.start, found.sectors), (2048, 8), "{text}");
         }
+    }
+
+    #[test]
+    fn parentheses_in_the_name_of_a_task_are_no_command() {
+        let line = b"(sd-pam)-81 [001] d..1. 7.5: block_bio_queue: 8,0 WS 2048 + 8 [(sd-pam) 9 + 9]";
+        let found = event(line, Names::Requests).unwrap().unwrap();
+        assert_eq!((found.start, found.sectors, found.process), (2048, 8, 81));
+        let line = b"(a)-81 [001] d..1. 7.5: block_rq_complete: 8,0 WS () 2048 + 8 [(a)]";
+        let found = event(line, Names::Requests).unwrap().unwrap();
+        assert_eq!((found.start, found.sectors), (2048, 8));
     }
 
     #[test]
