@@ -10,7 +10,7 @@ use fullstroke_contract::{
 use fullstroke_units::{Duration, SECTOR_BYTES, Sectors, Seed, Time};
 use serde_json::json;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 
 #[path = "../../../../samples/oracle/kernel_lab.rs"]
 mod kernel_lab;
@@ -19,12 +19,10 @@ use kernel_lab::{number, random};
 const ORACLE: &str = include_str!("../../../../samples/oracle/cache/caches.txt");
 
 /// Lines with an amount that is more than a tenth from the kernel's. VALIDATION.md explains them.
-const FAR: [&str; 13] = [
+const FAR: [&str; 11] = [
     "cache bcache writethrough 512 congested_read_threshold_us=0 congested_write_threshold_us=0: load r seq 1048576 1 64 134217728 0 0",
     "cache bcache writethrough 512 congested_read_threshold_us=0 congested_write_threshold_us=0: load r seq 1048576 1 64 134217728 0 0",
     "cache bcache writethrough 512 congested_read_threshold_us=0 congested_write_threshold_us=0: load r rand 16384 8 1000 0 67108864 4",
-    "cache bcache writethrough 512: load r rand 16384 32 2000 0 67108864 1",
-    "cache bcache writethrough 512: load r rand 16384 32 2000 0 67108864 2",
     "cache dm-cache writeback 256: load w rand 16384 8 4000 0 67108864 2",
     "cache dm-cache writeback 256: rest 20000",
     "cache dm-cache writeback 256: load w rand 16384 8 4000 0 67108864 3",
@@ -40,6 +38,18 @@ const ORIGIN_SECTORS: u64 = 4 << 21;
 /// Number of the host's requests at a time on a device (`hw_queue_depth`).
 const QUEUE: usize = 64;
 
+/// Time of the emulated processor for a KiB of a request. From lines whose reads all hit: 4,000 reads of
+/// 16 KiB, 8 at a time, of 10 ms each take 6.5 to 6.9 s in place of 5.
+const PROCESSOR: Duration = Duration::from_nanos(30_000);
+
+/// Number of writes that nobody waits for, at a time on a device: half of three quarters of the queue
+/// (`calc_wb_limits` in `block/blk-wbt.c` and `rq_depth_scale_up`, Linux 6.12).
+const BACKGROUND: usize = 24;
+
+fn is_background(request: &Request) -> bool {
+    request.operation == Operation::Write && !request.hints.synchronous
+}
+
 /// Requests and KiB that a device read and wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sums {
@@ -54,6 +64,8 @@ struct Device {
     time: Duration,
     /// Number of requests in the device.
     busy: usize,
+    /// Writes among them that nobody waits for, by their numbers.
+    background: HashSet<u64>,
     waiting: Vec<Request>,
     sums: Sums,
 }
@@ -71,6 +83,8 @@ struct Laboratory {
     number: u64,
     done: u64,
     out: Effects,
+    /// Time from which the guest's processor is free.
+    processor: Time,
 }
 
 impl Laboratory {
@@ -81,6 +95,10 @@ impl Laboratory {
         let mut keys = json!({});
         if *kind != "dm-writecache" {
             keys["mode"] = json!(mode);
+        }
+        if *kind == "dm-cache" {
+            // The laboratory makes the table itself; LVM sets a larger threshold.
+            keys["migration_threshold"] = json!(2048);
         }
         for (key, value) in more.iter().map(|word| word.split_once('=').unwrap()) {
             match key {
@@ -108,6 +126,7 @@ impl Laboratory {
         let device = |time| Device {
             time,
             busy: 0,
+            background: HashSet::new(),
             waiting: Vec::new(),
             sums: Sums::default(),
         };
@@ -119,6 +138,7 @@ impl Laboratory {
             number: 0,
             done: 0,
             out: Effects::new(),
+            processor: Time::ZERO,
         }
     }
 
@@ -140,8 +160,13 @@ impl Laboratory {
     /// Begins waiting requests of a device, as far as it has room.
     fn begin(&mut self, port: usize) {
         let device = &mut self.devices[port];
-        while device.busy < QUEUE && !device.waiting.is_empty() {
-            let request = device.waiting.remove(0);
+        while device.busy < QUEUE {
+            let may =
+                |request: &Request| !is_background(request) || device.background.len() < BACKGROUND;
+            let Some(place) = device.waiting.iter().position(may) else {
+                return;
+            };
+            let request = device.waiting.remove(place);
             let kib = request.extent.sectors.0 * SECTOR_BYTES / 1024;
             let (count, sum) = match request.operation {
                 Operation::Read => (&mut device.sums.reads, &mut device.sums.read_kib),
@@ -151,7 +176,11 @@ impl Laboratory {
             (*count, *sum) = (*count + 1, *sum + kib);
             device.busy += 1;
             self.number += 1;
-            let end = self.now + device.time;
+            if is_background(&request) {
+                device.background.insert(self.number);
+            }
+            self.processor = self.processor.max(self.now) + PROCESSOR * kib;
+            let end = self.processor + device.time;
             let one = (end, self.number, port, request.id.0, self.now);
             self.ends.push(Reverse(one));
         }
@@ -170,8 +199,9 @@ impl Laboratory {
         let cx = &mut NodeContext::alone(&mut out);
         if wake < next {
             self.node.wake(self.now, cx);
-        } else if let Some(Reverse((finished, _, port, id, submitted))) = self.ends.pop() {
+        } else if let Some(Reverse((finished, number, port, id, submitted))) = self.ends.pop() {
             self.devices[port].busy -= 1;
+            self.devices[port].background.remove(&number);
             let completion = Completion {
                 id: RequestId(id),
                 submitted,

@@ -342,11 +342,8 @@ impl BlockCache {
                     cache: copy.promotes.then_some(copy.place),
                     mark: copy.mark,
                 };
-                let what = (
-                    Operation::Write,
-                    Extent::new(copy.start, copy.sectors),
-                    Hints::default(),
-                );
+                let extent = Extent::new(copy.start, copy.sectors);
+                let what = (Operation::Write, extent, unawaited());
                 self.issue(now, what, part, IoPurpose::CopyWrite(copy), cx);
             }
             IoPurpose::CopyWrite(copy) if self.loss == Loss::None => {
@@ -378,7 +375,7 @@ impl BlockCache {
             (Operation::Read, Loss::None) => {
                 if let Some(fill) = self.rule.read_ended(now, &part, done) {
                     let extent = Extent::new(fill.start, fill.sectors);
-                    let what = (Operation::Write, extent, Hints::default());
+                    let what = (Operation::Write, extent, unawaited());
                     self.issue(now, what, fill, IoPurpose::Fill, cx);
                 }
             }
@@ -420,6 +417,15 @@ impl BlockCache {
         if request.left == 0 {
             self.finish(now, slot, cx);
         }
+    }
+}
+
+/// Hints of a write that no process waits for: copies of kcopyd and the write-back of bcache have no
+/// `REQ_SYNC`, so that the block layer throttles them (`blk-wbt.c`).
+fn unawaited() -> Hints {
+    Hints {
+        synchronous: false,
+        ..Hints::default()
     }
 }
 

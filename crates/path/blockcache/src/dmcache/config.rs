@@ -15,6 +15,10 @@ const METADATA: u64 = 4 << 20;
 const METADATA_BLOCK: u64 = 16;
 /// Least number of blocks: each of the 64 levels of smq gets an entry.
 const BLOCKS_MIN: u64 = 64;
+/// Default of the migration threshold in sectors (`MIGRATION_THRESHOLD`, dm-cache-target.c).
+const THRESHOLD: u64 = 2048;
+/// Least default in blocks (`MIN_MIGRATION_THRESHOLD_BLOCKS`, libdevmapper).
+const THRESHOLD_BLOCKS: u64 = 8;
 /// Largest number of blocks, because each takes memory in the model.
 const BLOCKS_MAX: u64 = 1 << 25;
 
@@ -41,17 +45,14 @@ pub struct DmCacheConfig {
     /// Size of a block, a multiple of 32KiB. Default 256KiB.
     #[serde(default = "quarter_mib")]
     pub block: Bytes,
-    /// Sectors that may be written back at once in idle time. At least 8 blocks. Default 2048.
-    #[serde(default = "two_thousand")]
-    pub migration_threshold: u64,
+    /// Sectors that may be written back at once in idle time, at least one block. Default 2048, and at
+    /// least 8 blocks, as LVM sets the threshold.
+    #[serde(default)]
+    pub migration_threshold: Option<u64>,
 }
 
 fn quarter_mib() -> Bytes {
     Bytes(256 << 10)
-}
-fn two_thousand() -> u64 {
-    // DEFAULT_MIGRATION_THRESHOLD of dm-cache-target.c, in sectors.
-    2048
 }
 
 impl DmCacheConfig {
@@ -87,7 +88,22 @@ impl DmCacheConfig {
             );
             return Err(ConfigError::new("block", message));
         }
+        if let Some(found) = self.migration_threshold
+            && found < block / SECTOR_BYTES
+        {
+            let message = format!(
+                "found {found} sectors; expected {} at least, the sectors of a block: with fewer, no dirty block is ever written back",
+                block / SECTOR_BYTES
+            );
+            return Err(ConfigError::new("migration_threshold", message));
+        }
         let metadata = (METADATA + blocks * METADATA_BLOCK).next_multiple_of(4096);
         Ok((blocks, metadata / SECTOR_BYTES))
+    }
+
+    /// Returns the sectors that may be written back at once.
+    pub(super) fn threshold(&self) -> u64 {
+        let blocks = THRESHOLD_BLOCKS * self.block.0 / SECTOR_BYTES;
+        self.migration_threshold.unwrap_or(THRESHOLD.max(blocks))
     }
 }

@@ -13,7 +13,7 @@ const HIT_LEVEL: usize = LEVELS * 3 / 4;
 
 /// Hits of a queue.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct QueueStats {
+struct QueueStats {
     hits: u64,
     misses: u64,
 }
@@ -30,12 +30,6 @@ impl QueueStats {
     /// Notes an access of a block that the queue does not have.
     pub(super) fn missed(&mut self) {
         self.misses += 1;
-    }
-
-    /// Sixteenths of the accesses that hit; 0 without accesses.
-    pub(super) fn sixteenths(&self) -> usize {
-        let all = self.hits + self.misses;
-        (self.hits * 16).checked_div(all).unwrap_or(0) as usize
     }
 
     /// Returns 0 for a poor queue, 1 for a fair one, 2 for a good one

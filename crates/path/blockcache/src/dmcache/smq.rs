@@ -1,6 +1,6 @@
 //! The policy smq: stochastic multi-queue.
 
-use super::hotspots::{Hotspots, QueueStats};
+use super::hotspots::Hotspots;
 use super::levels::{LEVELS, LevelPlace, LevelQueue};
 use fullstroke_units::{Duration, Time};
 use std::collections::BTreeMap;
@@ -13,8 +13,6 @@ const TICK: Duration = Duration::from_secs(1);
 const WRITEBACK_PERIOD: Duration = Duration::from_secs(10);
 /// Share of free blocks, in percent, once the cache was full (`FREE_TARGET`).
 const FREE_TARGET: usize = 25;
-/// Promotion levels by the sixteenth of the accesses that hit (`default_promote_level`).
-const PROMOTE: [usize; 17] = [1, 1, 1, 2, 4, 6, 7, 8, 7, 6, 4, 4, 3, 3, 2, 2, 1];
 
 /// A block of the cache.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,9 +39,7 @@ pub(super) struct Smq {
     clean: LevelQueue,
     dirty: LevelQueue,
     hotspots: Hotspots,
-    stats: QueueStats,
-    read_level: usize,
-    write_level: usize,
+    promote_level: usize,
     next_tick: Time,
     next_cache: Time,
 }
@@ -58,9 +54,7 @@ impl Smq {
             clean: LevelQueue::new((0, 0)),
             dirty: LevelQueue::new((0, 0)),
             hotspots: Hotspots::new(count, size, origin),
-            stats: QueueStats::default(),
-            read_level: LEVELS,
-            write_level: LEVELS,
+            promote_level: LEVELS,
             next_tick: Time::ZERO,
             next_cache: Time::ZERO,
         }
@@ -86,22 +80,13 @@ impl Smq {
     }
 
     /// Notes an access. Returns the cache block, and true if the block is to be promoted.
-    pub(super) fn access(&mut self, now: Time, block: u64, write: bool) -> (Option<u32>, bool) {
+    pub(super) fn access(&mut self, now: Time, block: u64) -> (Option<u32>, bool) {
         self.tick(now);
         if let Some(index) = self.lookup(block) {
-            let level = self.blocks[index as usize].place.level;
-            self.stats.accessed(level);
             self.requeue(now, index);
             return (Some(index), false);
         }
-        self.stats.missed();
-        let level = self.hotspots.access(block);
-        let least = if write {
-            self.write_level
-        } else {
-            self.read_level
-        };
-        (None, level >= least)
+        (None, self.hotspots.access(block) >= self.promote_level)
     }
 
     /// Lets a cache block rise one level, at most once a period (`requeue`). The first block of the
@@ -140,7 +125,7 @@ impl Smq {
         }
         self.next_tick = now + TICK;
         self.hotspots.tick();
-        self.update_promote_levels();
+        self.update_promote_level();
         self.hotspots.end_period(now);
         if now >= self.next_cache {
             let blocks = &mut self.blocks;
@@ -148,20 +133,15 @@ impl Smq {
             for queue in [&mut self.dirty, &mut self.clean] {
                 queue.redistribute(|index, place| blocks[index as usize].place = place);
             }
-            self.stats = QueueStats::default();
             self.next_cache = now + CACHE_PERIOD;
         }
     }
 
-    fn update_promote_levels(&mut self) {
-        let threshold = match self.free.is_empty() {
-            true => PROMOTE[self.stats.sixteenths()],
-            false => LEVELS / 2,
-        };
-        let threshold = threshold / [4, 2, 1][self.hotspots.assess()];
-        self.read_level = LEVELS - threshold;
-        // A write must be more popular than a read by two levels (`update_promote_levels`).
-        self.write_level = LEVELS - threshold + 2;
+    /// Sets the least level of a hotspot block whose blocks are promoted, the same for reads and writes.
+    /// The kernel also has a threshold by the hits of the cache, and then takes the maximum of this
+    /// threshold and all levels (`update_promote_levels`), so that the hotspot queue alone decides.
+    fn update_promote_level(&mut self) {
+        self.promote_level = LEVELS - LEVELS / [4, 2, 1][self.hotspots.assess()];
     }
 
     /// Takes a free block for a promotion.
@@ -222,8 +202,8 @@ impl Smq {
     }
 
     /// Returns the least popular dirty block for which `may` is true, and takes the block out of the
-    /// queue. Unless the array is idle, the block must be in the queue since the period before: the
-    /// sentinels of `q_peek` keep younger blocks back.
+    /// queue. Unless the array is idle, the block must be in the queue for a whole period: two sets of
+    /// sentinels take turns to go to the ends of the queues, and `q_peek` stops at the older set.
     pub(super) fn take_dirty(
         &mut self,
         now: Time,
@@ -232,7 +212,7 @@ impl Smq {
     ) -> Option<u32> {
         let period = |time: Time| time.as_nanos() / WRITEBACK_PERIOD.as_nanos();
         let blocks = &self.blocks;
-        let waits = |index: u32| idle || period(blocks[index as usize].since) < period(now);
+        let waits = |index: u32| idle || period(blocks[index as usize].since) + 1 < period(now);
         let index = (self.dirty.below(LEVELS)).find(|&index| waits(index) && may(index))?;
         self.dirty.remove(self.blocks[index as usize].place);
         self.blocks[index as usize].pending = true;

@@ -10,8 +10,6 @@ use fullstroke_contract::registry::{Keys, read};
 use fullstroke_units::{SECTOR_BYTES, Time};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Least migration threshold in blocks (`MIN_MIGRATION_THRESHOLD_BLOCKS`).
-const THRESHOLD_BLOCKS: u64 = 8;
 /// Waiting promotions (`btracker_create`, dm-cache-policy-smq.c: 4096 pieces of work).
 const PROMOTIONS: usize = 4096;
 
@@ -23,7 +21,7 @@ pub(crate) fn build(keys: &Keys, site: CacheSite) -> Result<Box<dyn CacheRule>, 
     let config: DmCacheConfig = read(keys)?;
     let (blocks, metadata) = config.check(&site)?;
     let size = config.block.0 / SECTOR_BYTES;
-    let threshold = config.migration_threshold.max(THRESHOLD_BLOCKS * size);
+    let threshold = config.threshold();
     Ok(Box::new(DmCache {
         mode: config.mode,
         size,
@@ -151,11 +149,11 @@ impl DmCache {
 
     /// Looks for a block, and promotes the block if the policy wants so. Returns the place of a hit,
     /// which then has one user more. With `passthrough` there are no hits.
-    fn access(&mut self, now: Time, block: u64, write: bool) -> Option<u32> {
+    fn access(&mut self, now: Time, block: u64) -> Option<u32> {
         if self.mode == DmCacheMode::Passthrough {
             return None;
         }
-        let (hit, promotes) = self.smq.access(now, block, write);
+        let (hit, promotes) = self.smq.access(now, block);
         if promotes {
             self.promote(block);
         }
@@ -180,7 +178,7 @@ impl CacheRule for DmCache {
 
     fn read(&mut self, now: Time, start: u64, sectors: u64, parts: &mut Vec<Part>) {
         for (block, from, length) in self.blocks_of(start, sectors) {
-            parts.push(match self.access(now, block, false) {
+            parts.push(match self.access(now, block) {
                 None => {
                     self.host.begin_on_array();
                     // A read that the policy has seen is a miss, and no bypass.
@@ -212,7 +210,7 @@ impl CacheRule for DmCache {
         }
         for (block, from, length) in self.blocks_of(start, sectors) {
             *self.writes.entry(block).or_default() += 1;
-            let Some(index) = self.access(now, block, true) else {
+            let Some(index) = self.access(now, block) else {
                 self.host.begin_on_array();
                 self.bypassed += length;
                 parts.push(Part::of_origin(from, length));
