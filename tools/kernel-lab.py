@@ -30,11 +30,15 @@ With --zfs the arrays are pools. The folder of --kernel then has zfs.ko, zpool, 
 such as the unpacked packages linux-image-unsigned, linux-modules, zfsutils-linux, libzfs4linux,
 libuutil3linux, libnvpair3linux, libblkid1, libuuid1, libudev1, libtirpc3t64, libssl3t64, libc6, zlib1g,
 libgssapi-krb5-2, libkrb5-3, libk5crypto3, libkrb5support0, libcom-err2, libkeyutils1, libgcc-s1 and
-libcap2 of Ubuntu 24.04 (Linux 6.8, OpenZFS 2.2.2). Other lines of a scenario:
+libcap2 of Ubuntu 24.04 (Linux 6.8, OpenZFS 2.2.2), or those of Debian 12 with spl.ko and zfs.ko built from
+zfs-dkms in lib/modules/VERSION/kernel/zfs (Linux 6.1, OpenZFS 2.3.2). The clock of the guest counts
+instructions, 1 ns each, and idle time passes at once. So the guest is as quick on each machine. Two runs
+differ by the ids of pools, which choose the places of metadata. Other lines of a scenario:
 
-  pool BLOCK SIZE VDEVS  creates a pool with a volume of blocks of BLOCK
+  pool BLOCK SIZE VDEVS [ashift=N]
+                         creates a pool with a volume of blocks of BLOCK
   fill BYTES             writes the volume from its begin, and imports the pool anew: the ARC is empty
-  load ...               as above, up to the end of the transaction group; member I/O are bios
+  load ...               as above, up to the end of the transaction group; bios that are parts of one I/O count once
   scrub                  a whole scrub
   replace OLD NEW        takes a member out, and a whole resilver to another one
   idle                   a transaction group without data
@@ -233,7 +237,10 @@ def emulate(image, archive, out, arguments, socket):
     """Writes the lines of the guest to `out`. Returns true if all lines were carried out."""
     disks = disks_of(socket, arguments.members) if socket else []
     speed = arguments.speed if socket else 1
-    command = ["qemu-system-x86_64", *disks, "-accel", "tcg,thread=multi", "-m", "8192" if arguments.zfs else "3072", "-smp", "1" if arguments.zfs else "2", "-nographic", "-no-reboot", "-nic", "none",
+    # A clock of instructions has one processor. Idle time passes at once with `sleep=off`.
+    clock = ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-rtc", "clock=vm", "-smp", "1"]
+    emulated = [*clock, "-m", "8192"] if arguments.zfs else ["-accel", "tcg,thread=multi", "-smp", "2", "-m", "3072"]
+    command = ["qemu-system-x86_64", *disks, *emulated, "-nographic", "-no-reboot", "-nic", "none",
                  "-kernel", str(image), "-initrd", str(archive), "-append", "console=ttyS0 quiet loglevel=1 panic=-1 no_timer_check"]
     done, failed, last = False, False, ""
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as machine:

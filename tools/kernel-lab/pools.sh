@@ -1,6 +1,6 @@
 #!/bin/busybox sh
 # The guest of tools/kernel-lab.py --zfs: carries out the lines of /scenario and prints each line with the
-# sums of the bios that OpenZFS sent to the members.
+# sums of the I/O that OpenZFS sent to the members.
 /bin/busybox --install -s /bin 2>/dev/null
 export PATH=/bin LD_LIBRARY_PATH=/lib
 mkdir -p /dev /proc /sys /run /tmp /etc
@@ -17,7 +17,7 @@ for module in $(cat /modules.order); do
 	esac || echo "FAIL: insmod $module"
 done
 T=/sys/kernel/tracing
-echo 16384 > $T/buffer_size_kb
+echo 65536 > $T/buffer_size_kb
 echo 1 > $T/events/block/block_bio_queue/enable
 echo 0 > $T/tracing_on
 for queue in /sys/block/nullb*/queue; do
@@ -27,12 +27,15 @@ for queue in /sys/block/nullb*/queue; do
 	echo 0 > $queue/wbt_lat_usec
 done
 MAJOR=$(cut -d: -f1 /sys/block/nullb0/dev) SECTORS=$(cat /sys/block/nullb0/size)
+# OpenZFS 2.3 cuts an I/O into bios of this many sectors.
+LONGEST=$(($(cat /sys/block/nullb0/queue/max_sectors_kb) * 2))
 echo "kernel: $(uname -r), OpenZFS $(cat /sys/module/zfs/version)"
 
 quietly() { "$@" > /tmp/log 2>&1 || { echo "FAIL: $*"; cat /tmp/log; }; }
+# A bio that continues a bio of the largest length belongs to the same I/O of at most 1 MiB.
 # Labels are four pieces of 256 KiB: two in front of the data, which begins at 4 MiB, and two at the end.
 sums() {
-	awk -v major=$MAJOR -v end=$((SECTORS - 1024)) '
+	awk -v major=$MAJOR -v end=$((SECTORS - 1024)) -v longest=$LONGEST '
 	/tracing_mark_write: BEGIN/ { begun = 1 }
 	/block_bio_queue:/ {
 		split(substr($0, index($0, "block_bio_queue:") + 17), f, " "); split(f[1], device, ",")
@@ -40,7 +43,10 @@ sums() {
 		kind = substr(f[2], 1, 1)
 		if (kind == "F") kind = substr(f[2], 2, 1)
 		if (f[3] < 8192 || f[3] >= end) { labels[kind]++; next }
-		n[kind]++; kib[kind] += f[5] / 2; each[device[2] kind]++; bytes[device[2] kind] += f[5] / 2
+		is_rest = f[3] == next_of[device[2]] && kind == kind_of[device[2]] && of_io[device[2]] + f[5] <= 2048
+		next_of[device[2]] = f[5] == longest ? f[3] + f[5] : -1; kind_of[device[2]] = kind
+		of_io[device[2]] = f[5] + (is_rest ? of_io[device[2]] : 0)
+		n[kind] += !is_rest; kib[kind] += f[5] / 2; each[device[2] kind] += !is_rest; bytes[device[2] kind] += f[5] / 2
 	}
 	END {
 		printf " reads=%d read_kib=%d writes=%d written_kib=%d labels=%d/%d members=", n["R"], kib["R"], n["W"], kib["W"], labels["R"], labels["W"]
@@ -65,8 +71,11 @@ while read -r line; do
 	pool)
 		exec 9>&-
 		zpool destroy -f tank 2>/dev/null
-		block=$2 size=$3; shift 3
-		quietly zpool create -f -o ashift=12 -O compression=off -O atime=off tank "$@"
+		block=$2 size=$3 ashift=12 vdevs=""; shift 3
+		for word in "$@"; do
+			case $word in ashift=*) ashift=${word#ashift=} ;; *) vdevs="$vdevs $word" ;; esac
+		done
+		quietly zpool create -f -o ashift=$ashift -O compression=off -O atime=off tank $vdevs
 		quietly zfs create -s -V $size -o volblocksize=$block tank/v
 		hold; echo "out: $line" ;;
 	fill)

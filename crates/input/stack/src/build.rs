@@ -1087,8 +1087,11 @@ impl VolumeSpec {
             .collect::<Result<Vec<_>, _>>()?;
         let kind = fullstroke_pool::kind_of(layout.name).expect("the caller asks for a pool");
         let trims = members.iter().map(VolumeSpec::takes_trim).collect();
+        let is_flash =
+            |member: &VolumeSpec| matches!(member, VolumeSpec::Drive(model, _) if model.is_flash());
+        let flash = members.iter().map(is_flash).collect();
         PoolSettings::read(kind, keys, &capacities)
-            .and_then(|settings| settings.trimming(trims))
+            .and_then(|settings| settings.on_flash(flash).trimming(trims))
             .map_err(|error| error.below(path))
     }
 

@@ -36,7 +36,7 @@ const DEFER: usize = 2;
 /// Metaslabs of a vdev that take metadata in turn. `metaslab_group_alloc` gives the copies of a block
 /// different metaslabs (`metaslab_is_unique`), and objects have different allocators. Seven metaslabs
 /// took metadata in the kernel laboratory (OpenZFS 2.2.2), six of them no data.
-pub(crate) const FOR_METADATA: usize = 6;
+pub(crate) const FOR_METADATA: usize = 8;
 
 /// Free runs of a metaslab.
 #[derive(Debug)]

@@ -90,6 +90,17 @@ impl BlockMap {
         self.skips.push(sector);
     }
 
+    /// Makes all columns of each row as long as the first one. The added sectors are the skips of a
+    /// dRAID (`vdev_draid_map_alloc_write`, `vdev_draid_map_alloc_scrub`).
+    pub(crate) fn pad(&mut self) {
+        for row in &self.rows {
+            let columns = &mut self.columns[row.all()];
+            let longest = columns.first().map_or(0, |column| column.size);
+            columns.iter_mut().for_each(|column| column.size = longest);
+        }
+        self.skips.clear();
+    }
+
     /// Exchanges the places of the first two columns of the row that began last.
     pub(crate) fn swap_first_two(&mut self) {
         let first = self.rows.last().map_or(0, |row| row.first as usize);

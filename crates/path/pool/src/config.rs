@@ -70,6 +70,8 @@ pub struct PoolSettings {
     pub trim: TrimKeys,
     /// True for each member that takes TRIM.
     pub trims: Vec<bool>,
+    /// True for each member that is a flash device (`vdev_nonrot`).
+    pub flash: Vec<bool>,
     /// Memory and timing.
     pub memory: MemoryKeys,
 }
@@ -141,8 +143,14 @@ impl PoolSettings {
             scan,
             trim,
             trims: vec![false; members.len()],
+            flash: vec![false; members.len()],
             memory,
         })
+    }
+
+    /// Returns the settings with the members that are flash devices.
+    pub fn on_flash(self, flash: Vec<bool>) -> PoolSettings {
+        PoolSettings { flash, ..self }
     }
 
     /// Returns the end of the data on a member at the start of a run, in sectors of the member. The

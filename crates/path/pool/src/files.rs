@@ -56,9 +56,10 @@ const POINTERS: u64 = 1 << 61;
 /// (`DN_MAX_INDBLKSHIFT`, `SPA_BLKPTRSHIFT`).
 pub(crate) const POINTERS_SHIFT: u32 = 10;
 
-/// Compressed bytes of a pointer: 128 bytes hold a checksum and little else that does not compress.
-/// Estimate.
-pub(crate) const POINTER: u64 = 64;
+/// Compressed bytes of a pointer: 128 bytes hold a checksum of 32 bytes, places, sizes and the number of a
+/// group. 512 pointers to records of 128 KiB had 11 sectors of 4 KiB in the kernel laboratory (OpenZFS
+/// 2.3.2).
+pub(crate) const POINTER: u64 = 84;
 
 /// Inodes in a block: `DNODES_PER_BLOCK`.
 const INODES: u64 = 32;

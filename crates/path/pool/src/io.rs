@@ -3,7 +3,7 @@
 mod leaves;
 mod trim;
 
-use crate::block::BlockMap;
+use crate::block::{BlockMap, Column};
 use crate::capacity::{FRONT, PARTITION};
 use crate::classes::Class;
 use crate::config::PoolSettings;
@@ -26,6 +26,10 @@ const NEAR: u64 = 1 << 20;
 /// Load of a seek to a near and to a far place: half of `zfs_vdev_mirror_rotating_seek_inc`, and all.
 const NEAR_LOAD: u64 = 2;
 const FAR_LOAD: u64 = 5;
+
+/// Load of a read of a flash device that does not follow the last one:
+/// `zfs_vdev_mirror_non_rotating_seek_inc`.
+const FLASH_LOAD: u64 = 1;
 
 /// Equal copies change with this part of the address: `vdev_mirror_shift`.
 const COPY_SHIFT: u32 = 21;
@@ -61,6 +65,8 @@ pub(crate) enum Purpose {
     },
     /// A record is read by a scrub.
     Scrub,
+    /// A block of pointers is read by a scan.
+    Walk,
     /// A block of a resilver is written.
     Repair,
     /// A range of free space is trimmed.
@@ -167,7 +173,11 @@ impl PoolIo {
                 .collect(),
             old: settings.old.clone(),
             width: settings.width(),
-            leaves: (0..members).map(|_| LeafQueue::default()).collect(),
+            leaves: settings
+                .flash
+                .iter()
+                .map(|&flash| LeafQueue::new(flash))
+                .collect(),
             failed,
             filling: vec![false; members],
             to_spare: settings.resilver == ResilverKind::Spare,
@@ -233,6 +243,17 @@ impl PoolIo {
     /// Returns the first drive of a vdev.
     fn first(&self, vdev: u32) -> usize {
         vdev as usize * self.width
+    }
+
+    fn is_draid(&self, vdev: u32) -> bool {
+        matches!(self.vdevs[vdev as usize], Vdev::Draid(_))
+    }
+
+    /// Returns true if a column of the block in `self.map` lies on a drive without valid data.
+    fn has_lost_column(&self, vdev: u32) -> bool {
+        let first = self.first(vdev);
+        let mut columns = self.map.columns().iter();
+        columns.any(|column| !self.is_readable(first + column.child as usize))
     }
 
     /// Writes the map of a block into `self.map`.
@@ -304,20 +325,17 @@ impl PoolIo {
     ) -> u32 {
         self.place(dva, psize, old);
         let block = self.keep(purpose, cause);
+        // A scan checks the skipped sectors of a dRAID, and reconstruction needs them, because parity
+        // counts their zeros (`vdev_draid_map_alloc_scrub`, `vdev_draid_map_alloc_empty`).
+        let checks = class.is_of_scans() && purpose != Purpose::Walk;
+        let needs_skips = checks || self.has_lost_column(dva.vdev);
+        if self.is_draid(dva.vdev) && needs_skips {
+            self.map.pad();
+        }
         let map = std::mem::take(&mut self.map);
         let first = self.first(dva.vdev);
         let read = |io: &mut PoolIo, index: usize| {
-            let column = map.columns()[index];
-            if column.size > 0 {
-                let io_of = LeafIo {
-                    class,
-                    operation: Operation::Read,
-                    offset: FRONT + column.offset,
-                    size: column.size,
-                    block: Some(block),
-                };
-                io.push(now, first + column.child as usize, io_of);
-            }
+            io.read_column(now, first, map.columns()[index], (class, block));
         };
         for row in map.rows() {
             let child = |index: usize| first + map.columns()[index].child as usize;
@@ -356,7 +374,7 @@ impl PoolIo {
             for index in parities {
                 // A scan checks the parity also. Other reads need the parity only to recompute lost
                 // columns (`vdev_raidz_io_start`).
-                if (missing > 0 || class.is_of_scans()) && !is_lost(self, index) {
+                if (missing > 0 || checks) && !is_lost(self, index) {
                     read(self, index);
                 }
             }
@@ -364,6 +382,26 @@ impl PoolIo {
         self.map = map;
         self.end_if_empty(block);
         block
+    }
+
+    /// Reads a column of a block from a drive of the vdev whose first drive is `first`.
+    fn read_column(
+        &mut self,
+        now: Time,
+        first: usize,
+        column: Column,
+        (class, block): (Class, u32),
+    ) {
+        if column.size > 0 {
+            let io = LeafIo {
+                class,
+                operation: Operation::Read,
+                offset: FRONT + column.offset,
+                size: column.size,
+                block: Some(block),
+            };
+            self.push(now, first + column.child as usize, io);
+        }
     }
 
     /// Chooses the copy of a mirror by the number of I/Os in each drive and the distance to the last
@@ -375,6 +413,7 @@ impl PoolIo {
             let distance = last.abs_diff(FRONT + offset);
             let seek = match distance {
                 0 => 0,
+                _ if self.leaves[first + copy].is_flash() => FLASH_LOAD,
                 distance if distance < NEAR => NEAR_LOAD,
                 _ => FAR_LOAD,
             };
@@ -389,8 +428,8 @@ impl PoolIo {
         equal.clone().nth(((offset >> COPY_SHIFT) % count) as usize)
     }
 
-    /// Writes a block: all columns, and the skipped sectors as optional writes. dRAID's skipped
-    /// sectors are always written (`vdev_draid_map_alloc_write`).
+    /// Writes a block: all columns, and the skipped sectors of a RAIDZ as optional writes. A column of a
+    /// dRAID and its skipped sector are one write (`vdev_draid_map_alloc_write`).
     pub(crate) fn write(
         &mut self,
         now: Time,
@@ -401,16 +440,14 @@ impl PoolIo {
     ) -> u32 {
         self.place(dva, psize, false);
         let block = self.keep(purpose, cause);
+        if self.is_draid(dva.vdev) {
+            self.map.pad();
+        }
         let map = std::mem::take(&mut self.map);
         let first = self.first(dva.vdev);
-        // dRAID must write its padding. The padding of RAIDZ is optional: a write without a block
-        // only joins neighbours.
-        let pads = matches!(self.vdevs[dva.vdev as usize], Vdev::Draid(_));
         let columns = map.columns().iter().map(|column| (column, Some(block)));
-        let skips = map
-            .skips()
-            .iter()
-            .map(|column| (column, pads.then_some(block)));
+        // The padding of RAIDZ is optional: a write without a block only joins neighbours.
+        let skips = map.skips().iter().map(|column| (column, None));
         for (column, block) in columns.chain(skips) {
             let member = first + column.child as usize;
             if column.size > 0 && !self.failed[member] {

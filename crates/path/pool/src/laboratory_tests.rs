@@ -1,8 +1,8 @@
 //! The member I/O of OpenZFS in a running kernel, beside the model's.
 //!
-//! `samples/oracle/zfs/*.txt` are results of `tools/kernel-lab.py --zfs`: OpenZFS 2.2.2 on Linux 6.8,
-//! with members that need 200 ms for each request, any number at a time. Slow members, because the
-//! processor of an emulated machine is slow.
+//! `samples/oracle/zfs/*.txt` are results of `tools/kernel-lab.py --zfs`: OpenZFS 2.3.2 on Linux 6.1 with
+//! four allocators, a processor of 10^9 instructions a second, and members that need 200 ms for each
+//! request, any number at a time. Slow members, so that the time of the processor hardly counts.
 
 use super::*;
 
@@ -11,6 +11,10 @@ mod kernel_lab;
 use kernel_lab::{number, random};
 
 const LOADS: &str = include_str!("../../../../samples/oracle/zfs/loads.txt");
+const MORE: &str = include_str!("../../../../samples/oracle/zfs/more.txt");
+
+/// Another run. The ids of pools are random, and choose the places of metadata.
+const AGAIN: &str = include_str!("../../../../samples/oracle/zfs/again.txt");
 
 /// Time of a member's request in the laboratory.
 const SERVICE_OF_MEMBERS: Duration = Duration::from_millis(200);
@@ -20,12 +24,12 @@ const MEMBER: u64 = 4 << 21;
 const LABELS_BEFORE: u64 = 4 << 11;
 const LABELS_BEHIND: u64 = 1 << 10;
 
-/// Time that the process needs for a request under emulation. An estimate.
+/// Time that the process needs for a request. An estimate.
 const GAP: Duration = Duration::from_micros(100);
 
-/// Time of the guest's processor for a read of 128 KiB in order: copy, checksum and the threads of the
-/// pool. One value for all pools. The bytes that the pools read ahead show the time: 8 to 10 ms.
-const GAP_OF_STREAM: Duration = Duration::from_millis(9);
+/// Time of the guest's processor for a read of 128 KiB in order. One value for all pools; with 200 µs to
+/// 1.5 ms the bytes are the same within 4 %.
+const GAP_OF_STREAM: Duration = Duration::from_micros(500);
 
 /// Counts over the members: requests and KiB, without labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,6 +84,9 @@ fn pool(words: &[&str], filled: u64) -> (Kind, Value, usize) {
         .count();
     let (kind, shape) = words[2].split_once(':').unwrap_or((words[2], ""));
     let logs = usize::from(words.contains(&"log"));
+    if let Some(ashift) = words.iter().find_map(|word| word.strip_prefix("ashift=")) {
+        keys["ashift"] = json!(ashift.parse::<u32>().unwrap());
+    }
     let vdevs = words.iter().filter(|word| **word == words[2]).count();
     keys["logs"] = json!(logs);
     if vdevs > 1 || kind == "mirror" {
@@ -158,8 +165,9 @@ fn load(bench: &mut Bench, words: &[&str]) -> Sums {
     sums(bench)
 }
 
-/// Returns the writes of a group with one record, or of a group that notes the progress of a scan.
-fn writes_of_a_group(kind: Kind, keys: &Value, drives: usize, scans: bool) -> u64 {
+/// Returns the writes and the KiB of a group with one record, or of a group that notes the progress of a
+/// scan.
+fn of_a_group(kind: Kind, keys: &Value, drives: usize, scans: bool) -> (u64, u64) {
     let mut keys = keys.clone();
     keys["txg_timeout_s"] = json!(1);
     keys["scrub"] = json!(scans);
@@ -169,19 +177,16 @@ fn writes_of_a_group(kind: Kind, keys: &Value, drives: usize, scans: bool) -> u6
     }
     bench.seconds(200);
     let sums = sums(&bench);
-    sums.writes / sums.groups.max(1)
+    let groups = sums.groups.max(1);
+    (sums.writes / groups, sums.written_kib / groups)
 }
-
-/// Most metadata of a group without data in the laboratory, in KiB, rounded up: 616 for the first group
-/// after an import. The number of groups in a load depends on the speed of the emulation.
-const METADATA_KIB: u64 = 650;
 
 /// Metadata that the pool reads in a load, in KiB: space maps and indirect blocks after an import, which the
 /// model has in memory.
-const METADATA_READ_KIB: u64 = 150;
+const METADATA_READ_KIB: u64 = 300;
 
 /// Reads of this metadata.
-const METADATA_READS: u64 = 15;
+const METADATA_READS: u64 = 22;
 
 /// Label writes of a group on each drive.
 const LABELS: u64 = 4;
@@ -221,8 +226,23 @@ fn carry_out(asked: &[&str], shape: &[&str], filled: u64) -> Option<Sums> {
     }
 }
 
-/// Returns the kernel's and the model's counts of each line, and the model's writes of a small group.
-fn compared(oracle: &str) -> Vec<(String, Sums, Sums, u64)> {
+/// A line of the laboratory.
+struct Line<'a> {
+    /// The words behind `pool`.
+    shape: Vec<&'a str>,
+    filled: u64,
+    asked: &'a str,
+    kernel: Sums,
+}
+
+impl Line<'_> {
+    fn name(&self) -> String {
+        let vdevs = self.shape[2..].join(" ").replace("/dev/nullb", "");
+        format!("{vdevs} {}: {}", self.shape[0], self.asked)
+    }
+}
+
+fn lines(oracle: &str) -> Vec<Line<'_>> {
     let (mut all, mut shape, mut filled) = (Vec::new(), Vec::new(), 0);
     for line in oracle.lines().filter(|line| !line.starts_with('#')) {
         let (asked, _) = line.split_once(" ->").unwrap_or((line, ""));
@@ -230,26 +250,18 @@ fn compared(oracle: &str) -> Vec<(String, Sums, Sums, u64)> {
         match words[0] {
             "pool" => shape = words[1..].to_vec(),
             "fill" => filled = words[1].parse().unwrap(),
-            _ => {
-                let kernel = Sums {
+            _ => all.push(Line {
+                shape: shape.clone(),
+                filled,
+                asked,
+                kernel: Sums {
                     reads: number(line, "reads"),
                     read_kib: number(line, "read_kib"),
                     writes: number(line, "writes"),
                     written_kib: number(line, "written_kib"),
                     groups: groups(line, pool(&shape, filled).2),
-                };
-                if let Some(model) = carry_out(&words, &shape, filled) {
-                    let vdevs = shape[2..].join(" ").replace("/dev/nullb", "");
-                    let (kind, keys, drives) = pool(&shape, filled);
-                    let group = writes_of_a_group(kind, &keys, drives, words[0] != "load");
-                    all.push((
-                        format!("{vdevs} {}: {asked}", shape[0]),
-                        kernel,
-                        model,
-                        group,
-                    ));
-                }
-            }
+                },
+            }),
         }
     }
     all
@@ -259,47 +271,62 @@ fn compared(oracle: &str) -> Vec<(String, Sums, Sums, u64)> {
 /// `cargo test -p fullstroke-pool laboratory -- --nocapture` prints all rows.
 #[test]
 fn loads_have_the_bytes_and_requests_of_openzfs_on_the_members() {
-    let near = |a: u64, b: u64, part: u64, more: u64| a.abs_diff(b) <= b / part + more;
-    let all = compared(LOADS);
-    let mut far = Vec::new();
-    let rows = all.len();
-    for (asked, kernel, model, group) in all {
-        let row = format!("{asked}\n  OpenZFS {kernel:?}\n  model   {model:?}, {group} a group");
-        let metadata = METADATA_KIB * kernel.groups;
-        let mut is_near = near(model.written_kib, kernel.written_kib, 20, metadata);
-        // A resilver of RAIDZ reads metadata of its own groups, too.
-        let is_scan = asked.contains("scrub") || asked.contains("replace");
-        let (bytes, reads, kib, more) = match () {
-            () if is_scan => (100, 5, METADATA_READ_KIB / 4, 0),
-            // A read-ahead ends an eighth further for each read that came too late.
-            () if asked.contains("load r seq") => (10, 10, 0, 0),
-            () => (20, 20, METADATA_READ_KIB, METADATA_READS),
+    let again = lines(AGAIN);
+    let (mut far, mut rows) = (Vec::new(), 0);
+    for line in [LOADS, MORE].into_iter().flat_map(lines) {
+        let words: Vec<&str> = line.asked.split_whitespace().collect();
+        let Some(model) = carry_out(&words, &line.shape, line.filled) else {
+            continue;
         };
-        is_near &= near(model.read_kib, kernel.read_kib, bytes, kib);
-        // The emulated processor is too slow for 4,096 small records of a scrub, and one stream has
-        // shorter reads for a reason that is not known (VALIDATION.md).
-        let reads = match () {
-            () if asked.contains("16k: scrub") => 2,
-            () if asked.contains("raidz1 0 1 2 128k: load r seq") => 3,
-            () => reads,
-        };
-        is_near &= near(model.reads, kernel.reads, reads, more);
-        is_near &= !asked.contains("load r rand") || near(model.reads, kernel.reads, 33, 2);
-        // The time of a group differs, so that a load may end in another number of groups.
-        let written =
-            model.writes + group * kernel.groups - group * model.groups.min(kernel.groups);
-        // Writes of a dRAID are longer than those of OpenZFS (VALIDATION.md).
-        let part = match () {
-            () if asked.contains("replace") => 10,
-            () if asked.contains("draid") => 2,
-            () => 3,
-        };
-        is_near &= near(written, kernel.writes, part, 0);
+        rows += 1;
+        let (kind, keys, drives) = pool(&line.shape, line.filled);
+        let group = of_a_group(kind, &keys, drives, words[0] != "load");
+        let name = line.name();
+        let mut kernel = vec![line.kernel];
+        let other = again.iter().find(|other| other.name() == name);
+        kernel.extend(other.map(|other| other.kernel));
+        let row = format!("{name}\n  OpenZFS {kernel:?}\n  model   {model:?}, {group:?} a group");
         println!("{row}");
-        if !is_near {
+        if !is_near(&name, &kernel, &model, group) {
             far.push(row);
         }
     }
     assert!(far.is_empty(), "{}", far.join("\n"));
-    assert!(rows >= 40, "{rows}");
+    assert!(rows >= 50, "{rows}");
+}
+
+/// Returns true if the model's counts of a line are near those of a run of the kernel.
+fn is_near(name: &str, kernel: &[Sums], model: &Sums, group: (u64, u64)) -> bool {
+    let is_scan = name.contains("scrub") || name.contains("replace");
+    // The time of a group differs, so that a load may end in another number of groups.
+    let adjusted = |count: u64, of_a_group: u64, run: &Sums| match is_scan {
+        true => count,
+        false => (count + of_a_group * run.groups).saturating_sub(of_a_group * model.groups),
+    };
+    let near = |a: u64, b: u64, percent: u64, more: u64| a.abs_diff(b) <= b * percent / 100 + more;
+    kernel.iter().any(|run| {
+        let writes = adjusted(model.writes, group.0, run);
+        let written_kib = adjusted(model.written_kib, group.1, run);
+        let reads = |percent, more| near(model.reads, run.reads, percent, more);
+        let read_kib = |percent, more| near(model.read_kib, run.read_kib, percent, more);
+        if is_scan {
+            // A scan of OpenZFS takes further groups, and reads metadata of its own groups.
+            let is_scrub = name.contains("scrub");
+            return reads(15, 0) && read_kib(1, 0) && (is_scrub || near(writes, run.writes, 20, 0));
+        }
+        if name.contains("load r seq") {
+            // The time at which the program goes on decides whether a read-ahead grows by an eighth.
+            return reads(15, 0) && read_kib(14, 0);
+        }
+        // The checksums of small records of the laboratory have few random bits, so that their pointers
+        // compress better than those of other data.
+        let pointers = match name.contains(" 16k:") || name.contains(" 8k:") {
+            true => 600 * run.groups,
+            false => 0,
+        };
+        reads(1, METADATA_READS)
+            && read_kib(1, METADATA_READ_KIB)
+            && near(writes, run.writes, 16, 0)
+            && near(written_kib, run.written_kib, 3, pointers)
+    })
 }

@@ -23,7 +23,7 @@ fn the_first_read_of_a_file_reads_its_inode_and_its_pointers() {
         (counts.metadata_read, counts.metadata_bytes)
     };
     read(&mut bench, 0, 3, 0);
-    assert_eq!(counts(&bench), (2, 4096 + (64 << 10)));
+    assert_eq!(counts(&bench), (2, 4096 + (84 << 10)));
     // One request after the other: inode, pointers, record.
     let response = bench.done[&0].finished.as_nanos() / 1_000_000;
     assert_eq!(response, 30, "ms");
@@ -64,7 +64,7 @@ fn a_special_vdev_serves_metadata() {
     let keys = json!({ "special": 2, "prefetch": false });
     let mut bench = bench(keys, 4, &[(3, 1 << 30)]);
     read(&mut bench, 0, 3, 0);
-    assert_eq!(bench.moved(Operation::Read, 2..4), 4096 + (64 << 10));
+    assert_eq!(bench.moved(Operation::Read, 2..4), 4096 + (84 << 10));
     assert_eq!(bench.moved(Operation::Read, 0..2), 128 << 10);
 }
 

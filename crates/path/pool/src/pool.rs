@@ -144,7 +144,7 @@ impl Pool {
             stalled: VecDeque::new(),
             counts: PoolCounts::default(),
             idle_since: Time::ZERO,
-            throttle: Throttle::new(settings.vdevs.len() + 1),
+            throttle: Throttle::new(settings.vdevs.len(), settings.special.is_some()),
             settings,
         }
         .place_small_blocks()
@@ -352,7 +352,7 @@ impl Pool {
             }
             Purpose::Fill { record } => self.l2arc.filled(record),
             Purpose::Trim { range } => self.trimmed(range),
-            Purpose::Resilver { .. } | Purpose::Scrub | Purpose::Repair => {
+            Purpose::Resilver { .. } | Purpose::Scrub | Purpose::Walk | Purpose::Repair => {
                 self.resilver_ended(block);
             }
         }

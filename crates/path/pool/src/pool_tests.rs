@@ -482,20 +482,67 @@ fn a_scrub_reads_every_record_with_its_parity_or_copies_and_writes_its_progress(
             settings.vdevs[0]
                 .0
                 .map(place.offset, settings.psize, &mut map);
-            map.columns().iter().map(|column| column.size).sum()
+            read_by_a_scan(kind, &map)
         };
         let expected: u64 = (0..records).map(columns).sum();
         // 80 blocks of the pool's own objects, each in three copies with parity.
-        let metadata = 240 * columns_of_metadata(settings);
-        assert_eq!(bench.pool.io.moved.0, expected + metadata, "{kind:?}");
+        settings.vdevs[0].0.map(0, 1 << settings.ashift, &mut map);
+        let metadata = 240 * read_by_a_scan(kind, &map);
+        // One copy of two blocks of 1,024 pointers, without parity.
+        let pointers = 2 * (84 << 10);
+        assert_eq!(
+            bench.pool.io.moved.0,
+            expected + metadata + pointers,
+            "{kind:?}"
+        );
     }
 }
 
-/// Returns the bytes that a scrub reads for a copy of a block of one sector.
-fn columns_of_metadata(settings: &PoolSettings) -> u64 {
-    let mut map = crate::BlockMap::default();
-    settings.vdevs[0].0.map(0, 1 << settings.ashift, &mut map);
-    map.columns().iter().map(|column| column.size).sum()
+/// Returns the bytes that a scrub reads for a block: the columns, and the skipped sectors of a dRAID.
+fn read_by_a_scan(kind: Kind, map: &crate::BlockMap) -> u64 {
+    let skips = map.skips().iter().map(|skip| skip.size).sum::<u64>();
+    let columns = map.columns().iter().map(|column| column.size).sum::<u64>();
+    columns + skips * u64::from(matches!(kind, Kind::Draid(_)))
+}
+
+/// A column of a dRAID and its skipped sector are one I/O (`vdev_draid_map_alloc_write`).
+#[test]
+fn a_small_write_of_a_draid_is_one_write_of_equal_length_on_each_drive_of_its_group() {
+    let keys = json!({ "data": 3, "recordsize": "16KiB", "volsize": "16MiB" });
+    let mut bench = Bench::new(Kind::Draid(1), keys, 8);
+    bench.submit(1, Operation::Write, 0, 32, false);
+    bench.run(Time::ZERO + Duration::from_millis(5000));
+    let sizes: Vec<u64> = bench.sent.iter().map(|(_, r)| r.extent.sectors.0).collect();
+    assert_eq!(
+        sizes, [16; 4],
+        "four sectors of data in two rows, with two skipped sectors"
+    );
+}
+
+/// A scan knows a record only by its pointer (`dsl_scan_visit`).
+#[test]
+fn a_scan_reads_the_pointers_before_the_records() {
+    let sent = |keys: Value| {
+        let mut keys = keys;
+        keys["volsize"] = json!("1GiB");
+        keys["recordsize"] = json!("16KiB");
+        let mut bench = Bench::new(Kind::Mirror, keys, 3);
+        bench.submit(1, Operation::Read, 0, 1, false);
+        bench.seconds(2);
+        bench.sent
+    };
+    let walk = |sent: &[(usize, Request)], drives: std::ops::Range<usize>| {
+        let is_pointers = |(drive, request): &&(usize, Request)| {
+            drives.contains(drive) && request.extent.sectors.0 == 168
+        };
+        sent.iter().filter(is_pointers).count()
+    };
+    let scrub = sent(json!({ "scrub": true, "width": 3 }));
+    // One copy of 64 blocks of pointers in two walks. The second walk follows the records of the first.
+    assert_eq!(walk(&scrub[..33], 0..3), 32);
+    assert_eq!(walk(&scrub, 0..3), 32);
+    let none = sent(json!({ "width": 3 }));
+    assert_eq!(walk(&none, 0..3), 0);
 }
 
 /// `dsl_scan_sync` issues nothing behind the end of its turn, and waits for all I/O of the turn.

@@ -5,7 +5,7 @@
 //!    below their least number have turns; then the first class below its largest number goes.
 //! 2. Synchronous classes are served in the order of arrival, the others by address: the next I/O
 //!    after the last one, within half a second of arrivals.
-//! 3. Neighbours of the chosen I/O join it, up to 1 MiB. Reads join across gaps of 32 KiB. Optional
+//! 3. Neighbours of the chosen I/O join it, up to 1 MiB, or 128 KiB on a flash device. Reads join across gaps of 32 KiB. Optional
 //!    writes (skipped sectors) join across gaps of 4 KiB, and go away if they join nothing.
 
 use crate::classes::{ACTIVE_MAX, CLASSES, Class, LIMITS};
@@ -19,8 +19,11 @@ const DELAY: u32 = 5;
 /// I/Os of a scrub after each interactive I/O: `zfs_vdev_nia_credit`.
 const CREDIT: u32 = 5;
 
-/// Largest joined I/O: `zfs_vdev_aggregation_limit`.
+/// Largest joined I/O of a disk: `zfs_vdev_aggregation_limit`.
 const JOINED_MAX: u64 = 1 << 20;
+
+/// Largest joined I/O of a flash device: `zfs_vdev_aggregation_limit_non_rotating`.
+const JOINED_MAX_ON_FLASH: u64 = 128 << 10;
 
 /// Largest gap between joined reads: `zfs_vdev_read_gap_limit`.
 const READ_GAP: u64 = 32 << 10;
@@ -91,6 +94,8 @@ pub(crate) struct LeafQueue {
     last: u64,
     /// Credit of scrubs beside interactive I/O: `vq_nia_credit`.
     credit: u32,
+    /// True for a flash device.
+    is_flash: bool,
     /// Number of I/Os sent, and of I/Os that joined another.
     pub(crate) counts: (u64, u64),
 }
@@ -100,6 +105,19 @@ fn flavour(io: &LeafIo) -> usize {
 }
 
 impl LeafQueue {
+    /// Returns the queue of a disk, or of a flash device.
+    pub(crate) fn new(is_flash: bool) -> LeafQueue {
+        LeafQueue {
+            is_flash,
+            ..LeafQueue::default()
+        }
+    }
+
+    /// Returns true for a flash device.
+    pub(crate) fn is_flash(&self) -> bool {
+        self.is_flash
+    }
+
     /// Adds an I/O.
     pub(crate) fn push(&mut self, now: Time, io: LeafIo) {
         self.arrivals += 1;
@@ -298,11 +316,15 @@ impl LeafQueue {
         if io.class == Class::Trim {
             return;
         }
+        let most = match self.is_flash {
+            true => JOINED_MAX_ON_FLASH,
+            false => JOINED_MAX,
+        };
         let (mut begin, mut end) = (io.offset, io.offset + io.size);
         for &(offset, id) in all.range(..(io.offset, chosen)).rev() {
             let its_end = offset + self.waiting[id].io.size;
             let near = its_end <= begin && begin - its_end <= gap;
-            if !fits(id) || end - offset > JOINED_MAX || !near {
+            if !fits(id) || end - offset > most || !near {
                 break;
             }
             begin = offset;
@@ -312,7 +334,7 @@ impl LeafQueue {
         for &(offset, id) in all.range((io.offset, chosen)..).skip(1) {
             let its_end = offset + self.waiting[id].io.size;
             let near = offset >= end && offset - end <= gap;
-            if !fits(id) || its_end - begin > JOINED_MAX || !near {
+            if !fits(id) || its_end - begin > most || !near {
                 break;
             }
             end = its_end;

@@ -70,6 +70,24 @@ fn neighbours_join_up_to_a_mib_and_reads_across_gaps() {
     assert_eq!((next.offset, next.size), (80 << 10, 8 << 10));
 }
 
+/// `zfs_vdev_aggregation_limit_non_rotating` is 128 KiB.
+#[test]
+fn on_a_flash_device_neighbours_join_up_to_128_kib() {
+    let mut queue = LeafQueue::new(true);
+    for number in 0..40 {
+        let offset = u64::from(number) << 15;
+        queue.push(Time::ZERO, io(Class::AsyncWrite, offset, 1 << 15, number));
+    }
+    let sent = queue.next(10).unwrap();
+    assert_eq!((sent.offset, sent.size), (0, 128 << 10));
+    // An I/O above the limit goes alone.
+    queue.push(Time::ZERO, io(Class::SyncRead, 0, 1 << 20, 50));
+    queue.push(Time::ZERO, io(Class::SyncRead, 1 << 20, 4096, 51));
+    let reads =
+        std::iter::from_fn(|| queue.next(2)).filter(|sent| sent.operation == Operation::Read);
+    assert_eq!(reads.map(|sent| sent.size).max(), Some(1 << 20));
+}
+
 #[test]
 fn optional_writes_close_gaps_or_go_away() {
     let optional = |offset| LeafIo {

@@ -2,10 +2,13 @@
 //!
 //! A scrub reads all records with their parity or copies. A **healing resilver**
 //! (`module/zfs/dsl_scan.c`, OpenZFS 2.2) reads each record with a column on the new drive, and writes
-//! the missing column. Both follow the order of `scan.rs`.
+//! the missing column. Both follow the order of `scan.rs`, and read the tree of pointers first
+//! (`resilver/tree.rs`).
 //!
 //! A **sequential resilver** (`vdev_rebuild.c`) knows no blocks: `segments.rs`. The missing column
 //! goes to a new drive or to a distributed spare.
+
+mod tree;
 
 use crate::classes::Class;
 use crate::config::PoolSettings;
@@ -47,6 +50,9 @@ pub(crate) struct Resilver {
     first: u64,
     next: u64,
     in_flight: u64,
+    /// Units below this have had their pointers read, and the number of blocks of pointers in flight.
+    walked: u64,
+    walking: u64,
     /// Units whose data was lost on the way.
     pub(crate) lost: u64,
     /// Part of the drive that was reported as filled, in [`REPORTS`] parts, and the time of the
@@ -56,7 +62,7 @@ pub(crate) struct Resilver {
     read: std::collections::VecDeque<u64>,
     /// Time of the last unit.
     last: Time,
-    order: ScanOrder,
+    pub(crate) order: ScanOrder,
     /// Places and bytes of the pool's own objects, which the scan reads behind the records.
     objects: Vec<(Dva, u64)>,
     /// True if the kind of a resilver is healing.
@@ -72,6 +78,7 @@ impl Resilver {
             scrubs: settings.scan.scrub,
             first,
             next: first,
+            walked: first.next_multiple_of(tree::STEP),
             ..scrub
         }
     }
@@ -85,6 +92,8 @@ impl Resilver {
             first,
             next: first,
             in_flight: 0,
+            walked: first.next_multiple_of(tree::STEP),
+            walking: 0,
             lost: 0,
             reported: (0, Time::ZERO),
             read: std::collections::VecDeque::new(),
@@ -127,7 +136,7 @@ impl Resilver {
 
     /// Returns true while I/O of the scan is under way.
     pub(crate) fn is_busy(&self) -> bool {
-        self.in_flight > 0 || !self.read.is_empty()
+        self.in_flight > 0 || self.walking > 0 || !self.read.is_empty()
     }
 
     /// Returns the number of records that a scrub has read in this run, and the time of the last.
@@ -276,6 +285,9 @@ impl Pool {
             false => 0,
         };
         while self.resilver.next < units && self.resilver.in_flight < most {
+            if !sequential && self.walks(now) {
+                break;
+            }
             let unit = self.resilver.next;
             self.resilver.next += 1;
             let place = self.unit(unit);
@@ -289,7 +301,7 @@ impl Pool {
                 .read(now, place, reads, purpose, Cause::background());
         }
         self.resilver.last = now;
-        let whole = self.resilver.next == units && self.resilver.in_flight == 0;
+        let whole = self.resilver.next == units && !self.resilver.is_busy();
         let member = self.resilver.member;
         if whole {
             self.resilver.member = None;
@@ -329,7 +341,11 @@ impl Pool {
 
     /// A unit of the scan was read or written.
     pub(crate) fn resilver_ended(&mut self, block: &Block) {
-        self.resilver.in_flight = self.resilver.in_flight.saturating_sub(1);
+        let counter = match block.purpose {
+            Purpose::Walk => &mut self.resilver.walking,
+            _ => &mut self.resilver.in_flight,
+        };
+        *counter = counter.saturating_sub(1);
         if block.status != RequestStatus::Done {
             self.resilver.lost += 1;
         } else if let Purpose::Resilver { unit } = block.purpose {

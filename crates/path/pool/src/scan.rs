@@ -83,6 +83,19 @@ impl ScanOrder {
         }
     }
 
+    /// Returns a record whose place stands for the place of the pointers above unit `unit`: a scattered
+    /// record of the same part of the volume, or without scattered records the record in proportion.
+    pub(crate) fn near(&self, unit: u64) -> u64 {
+        let part = |of: u64| {
+            let units = u128::from(self.units().max(1));
+            (u128::from(unit) * u128::from(of) / units) as u64
+        };
+        match self.scatter.count() {
+            0 => part(self.records),
+            scattered => self.scatter.scattered(part(scattered)),
+        }
+    }
+
     /// Returns the number of batches.
     fn batches(&self) -> u64 {
         self.scatter.count().div_ceil(self.batch)

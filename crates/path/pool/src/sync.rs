@@ -1,8 +1,6 @@
 //! The steps of a transaction group (`spa_sync`, `dsl_pool_sync`, OpenZFS 2.1).
 //!
-//! Metadata is estimated. A block of 128 KiB of pointers has 1,024 of them; a pointer of 128 bytes
-//! holds a checksum and little else that does not compress, so that the block has 64 KiB on the
-//! vdevs. Metadata of a volume is written twice (`redundant_metadata=all`), that of the pool three
+//! A block of 128 KiB of pointers has 1,024 of them, and 84 KiB on the vdevs after compression. Metadata of a volume is written twice (`redundant_metadata=all`), that of the pool three
 //! times.
 
 use crate::allocate::{NoPlace, Space};
@@ -19,20 +17,34 @@ use fullstroke_units::Time;
 /// (`zfs_special_class_metadata_reserve_pct` is 25).
 const SPECIAL_PERCENT: u64 = 75;
 
-/// Rounds in which a group writes the pool's own objects, one after the other. A round changes the
-/// space maps, so that another round has to write them (`spa_sync_iterate_to_convergence`). A group
-/// with records had four rounds in the kernel laboratory (OpenZFS 2.2.2). A group with only the
-/// progress of a scrub wrote little more than half of the blocks.
-const PASSES: u32 = 4;
-const PASSES_WITHOUT_RECORDS: u32 = 2;
+/// Blocks of the pool's own objects that a round of a group writes: object set, its dnodes and their
+/// indirect blocks, the lists of free space and of deferred frees.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    /// Blocks at new places.
+    new: usize,
+    /// Blocks of the same group that are written again in place: from `zfs_sync_pass_rewrite` on.
+    again: usize,
+}
 
-/// Blocks of the pool's own objects in each round: object set, its dnodes and their indirect blocks,
-/// the lists of free space and of deferred frees. Counted in the kernel laboratory.
-const POOL_BLOCKS: u64 = 5;
+/// Rounds of a group, one after the other. A round changes the space maps, so that another round has to
+/// write them (`spa_sync_iterate_to_convergence`). Counted in traces of a mirror in the kernel laboratory
+/// (OpenZFS 2.3.2).
+const ROUNDS: [Round; 3] = [
+    Round { new: 3, again: 0 },
+    Round { new: 5, again: 3 },
+    Round { new: 0, again: 4 },
+];
 
-/// First round that writes blocks of the same group again in place: one after
-/// `zfs_sync_pass_rewrite`, because the first two rounds write other blocks.
-const PASS_REWRITE: u32 = 3;
+/// Rounds of a group with nothing but the progress of a scan: the same traces.
+const ROUNDS_WITHOUT_RECORDS: [Round; 3] = [
+    Round { new: 9, again: 0 },
+    Round { new: 5, again: 1 },
+    Round { new: 0, again: 4 },
+];
+
+/// Copies of a block of the pool's own objects (`dmu_objset_open_impl`).
+const COPIES: u32 = 3;
 
 /// Levels of indirect blocks above the table of objects: 2^48 objects of 512 bytes in blocks of
 /// 16 KiB, with 1,024 pointers in a block (`DN_MAX_OBJECT_SHIFT`, `dmu_objset_create_impl`).
@@ -40,6 +52,10 @@ const TABLE_LEVELS: u32 = 5;
 
 /// Bytes of an entry in the log of space maps (`space_map_entry`, two words).
 const SPACE_ENTRY: u64 = 16;
+
+/// Ratio of compression of the log of space maps, whose entries ascend. An estimate: 300 random records
+/// of a group needed no block beyond the first 4 KiB in the kernel laboratory.
+const SPACE_MAP_COMPRESSION: u64 = 2;
 
 /// Vdevs whose labels a group writes: `SPA_SYNC_MIN_VDEVS`.
 const LABELLED: usize = 3;
@@ -80,10 +96,7 @@ impl Pool {
                     self.write_pool(now);
                 }
                 // The uberblock may become durable only after all blocks to which it points.
-                Step::Pool if self.txg.pass < self.passes() => {
-                    self.txg.pass += 1;
-                    self.write_pass(now);
-                }
+                Step::Pool if self.txg.round < self.rounds().len() => self.write_round(now),
                 Step::Pool => {
                     self.txg.step = Step::FlushBefore;
                     self.flush(out);
@@ -324,43 +337,59 @@ impl Pool {
         }
     }
 
-    /// Writes the pool's own metadata, in the first round with the space maps.
+    /// Writes the pool's own metadata, in the first round with the log of space maps.
     fn write_pool(&mut self, now: Time) {
-        self.txg.pass = 1;
-        self.write_pass(now);
-        // Each record takes an entry for its new place and one for its old place.
-        let mut entries = 2 * self.txg.writing.len() as u64 * SPACE_ENTRY;
-        while entries > 0 {
-            // zfs_metaslab_sm_blksz_with_log.
-            let block = entries.min(128 << 10);
-            self.write_metadata(now, block, 3);
-            entries -= block;
+        self.txg.round = 0;
+        self.txg.objects_from = self.space.metadata.len();
+        self.write_round(now);
+        let mut bytes = self.space_map_bytes();
+        while bytes > 0 {
+            // zfs_metaslab_sm_blksz_with_log, before compression.
+            let block = bytes.min((128 << 10) / SPACE_MAP_COMPRESSION);
+            self.write_metadata(now, block, COPIES);
+            bytes -= block;
         }
     }
 
-    /// Returns the number of rounds of the present group.
-    fn passes(&self) -> u32 {
+    /// Returns the bytes of the log of space maps that the pool's own objects do not hold: an entry for
+    /// each run of places that the group takes or frees (`space_map_write`).
+    fn space_map_bytes(&self) -> u64 {
+        let writing = &self.txg.writing;
+        let runs = writing.windows(2).filter(|pair| pair[0] + 1 != pair[1]);
+        // The new places follow each other. The old places follow each other where the records do.
+        let entries = 2 + runs.count() as u64;
+        let bytes = entries * SPACE_ENTRY / SPACE_MAP_COMPRESSION;
+        bytes.saturating_sub(1 << self.settings.ashift)
+    }
+
+    /// Returns the rounds of the present group.
+    fn rounds(&self) -> &'static [Round] {
         match self.txg.writing.is_empty() {
-            true => PASSES_WITHOUT_RECORDS,
-            false => PASSES,
+            true => &ROUNDS_WITHOUT_RECORDS,
+            false => &ROUNDS,
         }
     }
 
-    /// Writes the blocks of one round.
-    fn write_pass(&mut self, now: Time) {
+    /// Writes the blocks of the next round.
+    fn write_round(&mut self, now: Time) {
+        let Round { new, again } = self.rounds()[self.txg.round];
+        self.txg.round += 1;
         let psize = 1 << self.settings.ashift;
-        if self.txg.pass < PASS_REWRITE {
-            for _ in 0..POOL_BLOCKS {
-                // `dmu_objset_open_impl`: the objects of the pool itself have three copies.
-                self.write_metadata(now, psize, 3);
+        let first = self.txg.objects_from;
+        let written = (self.space.metadata.len() - first) / COPIES as usize;
+        for block in 0..again.min(written) {
+            // The blocks lie between others, which stay as they are.
+            let block = match 2 * again <= written {
+                true => 2 * block + 1,
+                false => block,
+            };
+            for copy in 0..COPIES as usize {
+                let (dva, _) = self.space.metadata[first + block * COPIES as usize + copy];
+                self.write_copy(now, dva, psize);
             }
-            return;
         }
-        let blocks = POOL_BLOCKS as usize * 3;
-        let first = self.space.metadata.len().saturating_sub(blocks);
-        for index in first..self.space.metadata.len() {
-            let (dva, _) = self.space.metadata[index];
-            self.write_copy(now, dva, psize);
+        for _ in 0..new {
+            self.write_metadata(now, psize, COPIES);
         }
     }
 
@@ -397,7 +426,7 @@ impl Pool {
     fn begin_if_due(&mut self, now: Time) {
         if self.due().is_some_and(|due| due <= now) {
             self.txg.begin(now);
-            self.throttle.begin(now);
+            self.throttle.begin(now, self.txg.writing.len());
             self.zil.close();
         }
     }

@@ -6,6 +6,9 @@
 //!    writes in flight grows only as long as further records arrive.
 //! 3. The thread of the group hands the records over one after the other.
 //!
+//! After the last record has arrived, the number in flight stays the same: each end raises the limit, and
+//! lets one record go.
+//!
 //! A small group has arrived whole before its first write ends, and keeps 32 writes in flight. The
 //! kernel laboratory shows both numbers (`samples/oracle/zfs`).
 
@@ -31,29 +34,32 @@ pub(crate) struct Throttle {
     turns: u64,
     /// Room of the vdevs for further writes after the last event.
     room: u64,
-    /// Beginning of the group, and records handed over since.
+    /// Beginning of the group, its number of records, and the records handed over so far.
     began: Time,
+    records: u64,
     arrived: u64,
 }
 
 impl Throttle {
-    /// Returns the throttle of `vdevs` vdevs.
-    pub(crate) fn new(vdevs: usize) -> Throttle {
+    /// Returns the throttle of `vdevs` vdevs, and of a special vdev behind them.
+    pub(crate) fn new(vdevs: usize, has_special: bool) -> Throttle {
+        let vdevs = vdevs + usize::from(has_special);
         Throttle {
             in_flight: vec![0; vdevs],
             limits: vec![AT_FIRST; vdevs],
             turns: 0,
             room: 0,
             began: Time::ZERO,
+            records: 0,
             arrived: 0,
         }
     }
 
-    /// Begins a group (`spa_sync_adjust_vdev_max_queue_depth`).
-    pub(crate) fn begin(&mut self, now: Time) {
+    /// Begins a group of `records` records (`spa_sync_adjust_vdev_max_queue_depth`).
+    pub(crate) fn begin(&mut self, now: Time, records: usize) {
         assert!(self.is_empty(), "the group before has ended");
         self.limits.fill(AT_FIRST);
-        (self.began, self.arrived) = (now, 0);
+        (self.began, self.records, self.arrived) = (now, records as u64, 0);
         // The first records arrive before the first of them ends.
         self.turns = u64::from(AT_FIRST) * self.limits.len() as u64;
     }
@@ -65,6 +71,7 @@ impl Throttle {
     /// Takes note of the records handed over up to `now`. Each has a turn if a vdev had room.
     pub(crate) fn hand_over(&mut self, now: Time) {
         let all = now.since(self.began).as_nanos() / HANDED_OVER_EACH.as_nanos();
+        let all = all.min(self.records);
         self.turns += (all - self.arrived).min(self.room);
         self.arrived = all;
     }
@@ -123,9 +130,9 @@ mod tests {
 
     #[test]
     fn the_number_in_flight_grows_only_while_records_arrive() {
-        let mut throttle = Throttle::new(1);
+        let mut throttle = Throttle::new(1, false);
         let at = |micros: u64| Time::ZERO + Duration::from_micros(micros);
-        throttle.begin(at(0));
+        throttle.begin(at(0), 2000);
         assert_eq!(go(&mut throttle, at(0)), 32);
         // 50 records arrive, and find no room; then 10 end.
         (0..10).for_each(|_| throttle.ended(0));
@@ -144,9 +151,23 @@ mod tests {
     }
 
     #[test]
+    fn the_number_in_flight_stays_once_all_records_have_arrived() {
+        let mut throttle = Throttle::new(1, false);
+        let at = |millis: u64| Time::ZERO + Duration::from_millis(millis);
+        throttle.begin(at(0), 300);
+        assert_eq!(go(&mut throttle, at(0)), 32);
+        // The records arrive within 6 ms. Each later end lets one record go.
+        for round in 1..100 {
+            throttle.ended(0);
+            let expected = if round == 1 { 32 } else { 33 };
+            assert!(go(&mut throttle, at(200 * round)) <= expected, "{round}");
+        }
+    }
+
+    #[test]
     fn a_vdev_that_is_full_keeps_the_others_going() {
-        let mut throttle = Throttle::new(2);
-        throttle.begin(Time::ZERO);
+        let mut throttle = Throttle::new(2, false);
+        throttle.begin(Time::ZERO, 1000);
         while throttle.has_turn() && throttle.is_open(0) {
             throttle.started(0);
         }

@@ -80,9 +80,9 @@ fn freed_space_is_trimmed_once_and_all_of_it() {
     }
     let freed = RECORDS * bench.pool.settings.vdevs[0].0.asize(128 << 10);
     let trimmed = bench.bytes(Operation::Discard);
-    // Metadata and the record that is written again add a little.
+    // The pool's metadata and the record that is written again add a quarter.
     assert!(
-        (freed..freed + freed / 5).contains(&trimmed),
+        (freed..freed + freed / 4).contains(&trimmed),
         "{trimmed} of {freed} bytes"
     );
     assert_eq!(bench.pool.trim.counts.1, trimmed);

@@ -94,8 +94,10 @@ pub(crate) struct Txg {
     pub(crate) most: u64,
     timeout: Duration,
     pub(crate) step: Step,
-    /// Round of the pool's own metadata, from 1.
-    pub(crate) pass: u32,
+    /// Number of rounds of the pool's own objects so far, and the first place of these objects in the
+    /// list of metadata.
+    pub(crate) round: usize,
+    pub(crate) objects_from: usize,
     /// Number of blocks in flight of the present step.
     pub(crate) outstanding: u32,
     /// Start of the last group.
@@ -122,7 +124,8 @@ impl Txg {
             most,
             timeout,
             step: Step::Idle,
-            pass: 0,
+            round: 0,
+            objects_from: 0,
             outstanding: 0,
             started: Time::ZERO,
             scan_until: Time::ZERO,

@@ -18,6 +18,9 @@ impl PoolIo {
         class: Class,
     ) -> bool {
         self.place(dva, psize, old);
+        if self.is_draid(dva.vdev) {
+            self.map.pad();
+        }
         let map = std::mem::take(&mut self.map);
         let first = self.first(dva.vdev);
         let lost: Vec<(usize, u64, u64)> = map

@@ -17,7 +17,7 @@ const COPIES: u32 = 3;
 
 /// Number of transaction groups in which the blocks were written. A scrub in the kernel laboratory read the copies on a
 /// drive in 20 to 36 pieces, from six metaslabs for metadata.
-const GROUPS: u32 = 4;
+const GROUPS: u32 = 2;
 
 /// Bytes on each drive between the blocks of two groups: blocks that a later group wrote anew, so that
 /// their places are free. More than the gap over which reads join.
