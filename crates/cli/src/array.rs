@@ -323,13 +323,23 @@ fn check_twice(paths: &[PathBuf]) -> Result<(), CommandFailure> {
     Ok(())
 }
 
+/// The error of a device that an array cannot be made of.
+fn unopened(error: ArrayError) -> CommandFailure {
+    match error {
+        ArrayError::Gone { .. } => CommandFailure::Input(format!(
+            "{error}; expected a block device or a file that exists (`truncate -s 10G FILE` makes \
+             an empty file of 10 GiB)"
+        )),
+        error => CommandFailure::input(error),
+    }
+}
+
 fn open(paths: &[PathBuf]) -> Result<Vec<FileDevice>, CommandFailure> {
     check_twice(paths)?;
     paths
         .iter()
         .map(|path| {
-            FileDevice::open_within(path, OpenPurpose::Own, MEMBER_TIMEOUT)
-                .map_err(CommandFailure::input)
+            FileDevice::open_within(path, OpenPurpose::Own, MEMBER_TIMEOUT).map_err(unopened)
         })
         .collect()
 }

@@ -2,6 +2,7 @@
 //!
 //! Each subcommand is one file. Shared code is in these files:
 //!
+//! - `arguments.rs`: the command line, and errors of numbers.
 //! - `options.rs`: options.
 //! - `output.rs`: printing, and the exit status of an error.
 //! - `outputs.rs`: checks of the files that a command writes.
@@ -19,6 +20,7 @@
 //! 2 for unusable input; 3 if a run is too short to tell whether `--fail-unless` holds.
 
 mod advise;
+mod arguments;
 #[cfg(feature = "real")]
 mod array;
 mod ask;
@@ -201,7 +203,7 @@ fn main() -> ExitCode {
             Err(failure) => failure.report(),
         };
     }
-    let cli = Cli::parse();
+    let cli: Cli = arguments::parse();
     let output = CommandOutput::new(cli.json);
     // These end by their own signal handlers, with a report or with durable data.
     let ends_itself = matches!(

@@ -81,6 +81,16 @@ pub struct UnknownMetric {
     nearest: String,
 }
 
+/// Returns the metric that a wrong name probably means. `p99` alone is the name of a percentile in
+/// `--fail-unless`, and means the response time.
+fn suggestion(name: &str, known: &[&str]) -> String {
+    let response = format!("response_ms.{name}");
+    match known.contains(&response.as_str()) {
+        true => format!(" (did you mean `{response}`?)"),
+        false => nearest(name, known),
+    }
+}
+
 /// A metric that no run has.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("no metric `{name}`: {why}")]
@@ -471,7 +481,7 @@ impl Metric {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             UnknownMetric {
                 name: name.to_owned(),
-                nearest: nearest(name, &names),
+                nearest: suggestion(name, &names),
             }
         })
     }
@@ -810,7 +820,8 @@ impl Metric {
     }
 
     /// Returns half the width of the 95 % confidence interval that the report itself has for this
-    /// metric: the hours of a rebuild or scrub. `None` for metrics whose interval comes from batches.
+    /// metric: the hours of a rebuild or scrub. `None` for metrics whose interval comes from
+    /// batches.
     pub fn own_half_width(&self, report: &Report) -> Option<f64> {
         match self.0 {
             MetricKind::Rebuild(0) => report.array.rebuild.as_ref()?.hours_ci95_half_width,

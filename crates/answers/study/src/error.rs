@@ -25,7 +25,7 @@ pub enum StudyError {
         error: Box<StackError>,
     },
     /// There is no study of this name.
-    #[error("there is no study `{name}` in {}{nearest}; known: {known}", folder.display())]
+    #[error("there is no study `{name}` in {}{nearest}; {known}", folder.display())]
     Unknown {
         /// Requested name.
         name: String,
@@ -33,7 +33,7 @@ pub enum StudyError {
         folder: PathBuf,
         /// Nearest name.
         nearest: String,
-        /// All names.
+        /// All names, or the command that lists the names.
         known: String,
     },
     /// A run broke off.

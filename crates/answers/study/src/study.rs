@@ -732,6 +732,9 @@ pub fn find(folder: &Path, chosen: &[String]) -> Result<Vec<Study>, StudyError> 
         .collect()
 }
 
+/// Largest number of studies that an error lists.
+const NAMES_MOST: usize = 12;
+
 /// Returns the ids and files of the chosen studies below `folder`.
 fn chosen_files(folder: &Path, chosen: &[String]) -> Result<Vec<(String, PathBuf)>, StudyError> {
     let all = files(folder)?;
@@ -743,10 +746,11 @@ fn chosen_files(folder: &Path, chosen: &[String]) -> Result<Vec<(String, PathBuf
                 name: name.clone(),
                 folder: folder.to_owned(),
                 nearest: nearest(name, &ids),
-                known: if ids.is_empty() {
-                    "none".to_owned()
-                } else {
-                    ids.join(", ")
+                known: match ids.len() {
+                    0 => "the folder has no study".to_owned(),
+                    // A longer list would push the suggestion off the screen.
+                    1..=NAMES_MOST => format!("known: {}", ids.join(", ")),
+                    _ => "`fullstroke study list` shows all studies".to_owned(),
                 },
             });
         }

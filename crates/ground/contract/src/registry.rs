@@ -37,8 +37,8 @@ pub fn schema_of<C: JsonSchema + DeserializeOwned>() -> Schema {
     schemars::SchemaGenerator::default().into_root_schema_for::<C>()
 }
 
-/// Returns the names of the keys of a config type as a schema, for [`PolicyEntry::schema`]. A run uses
-/// nothing else of a schema, and whole schemas are a tenth of the module for browsers.
+/// Returns the names of the keys of a config type as a schema, for [`PolicyEntry::schema`]. A run
+/// uses nothing else of a schema, and whole schemas are a tenth of the module for browsers.
 #[cfg(target_family = "wasm")]
 pub fn schema_of<C: JsonSchema + DeserializeOwned>() -> Schema {
     schema_of_names(field_names::<C>())
@@ -143,13 +143,20 @@ const EXPECTED: &[(&str, &str)] = &[
     ("f64", "a number"),
     ("a boolean", "true or false"),
     ("a string", "a text in quotes"),
-    ("a sequence", "a list"),
+    ("a sequence", "a list in square brackets"),
     ("a map", "a table"),
+    ("string or map", "a text in quotes"),
 ];
 
 /// Returns a message of serde about a value of the wrong type in the words of a stack file, and any
 /// other message as it is.
 fn plain(message: &str) -> String {
+    if let Some(key) = message.strip_prefix("missing field ") {
+        return format!("the key {key} is missing");
+    }
+    if let Some(name) = message.strip_prefix("unknown variant ") {
+        return format!("found {}", name.replacen(", expected", "; expected", 1));
+    }
     let Some((found, expected)) = message
         .strip_prefix("invalid type: ")
         .or_else(|| message.strip_prefix("invalid value: "))
@@ -167,10 +174,14 @@ fn plain(message: &str) -> String {
             .find_map(|kind| found.strip_prefix(kind))
             .map_or(found, |value| value.trim_matches('`')),
     };
-    let expected = EXPECTED
-        .iter()
-        .find(|(name, _)| *name == expected)
-        .map_or(expected, |(_, words)| words);
+    let expected = match expected.strip_prefix("struct ") {
+        // serde adds the name of a type of Rust.
+        Some(_) => "a table",
+        None => EXPECTED
+            .iter()
+            .find(|(name, _)| *name == expected)
+            .map_or(expected, |(_, words)| words),
+    };
     format!("found {found}; expected {expected}")
 }
 
@@ -286,7 +297,7 @@ mod tests {
             (
                 "list",
                 serde_json::json!({}),
-                "found a table; expected a list",
+                "found a table; expected a list in square brackets",
             ),
         ] {
             let keys = Keys::from_iter([(key.to_owned(), value)]);

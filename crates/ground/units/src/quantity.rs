@@ -22,8 +22,15 @@ pub enum QuantityError {
         expected: &'static str,
     },
     /// The number has no unit, where a unit is required.
-    #[error("`{0}` has no unit; write `{0}TB`, `{0}GiB` or another of {BYTE_UNITS_EXPECTED}")]
-    NoUnit(String),
+    #[error("`{number}` has no unit; write `{number}{}`, or another of {expected}", examples.join(&format!("`, `{number}")))]
+    NoUnit {
+        /// Text as written.
+        number: String,
+        /// Usual units.
+        examples: &'static [&'static str],
+        /// Known units.
+        expected: &'static str,
+    },
     /// The unit has a small b, so that its base is uncertain.
     #[error(
         "`{number}{unit}` is ambiguous; write `{number}{binary}` for a power of 1024, or `{number}{decimal}` for a power of 1000"
@@ -98,7 +105,11 @@ pub(crate) fn parse_bytes_with_unit(text: &str) -> Result<u64, QuantityError> {
     let (number, unit) = split(text, BYTE_UNITS_EXPECTED)?;
     let zero = number.bytes().all(|digit| b"0.".contains(&digit));
     if unit.is_empty() && !zero {
-        return Err(QuantityError::NoUnit(number.to_owned()));
+        return Err(QuantityError::NoUnit {
+            number: number.to_owned(),
+            examples: &["KiB", "TB"],
+            expected: BYTE_UNITS_EXPECTED,
+        });
     }
     parse_bytes(text)
 }
@@ -106,15 +117,30 @@ pub(crate) fn parse_bytes_with_unit(text: &str) -> Result<u64, QuantityError> {
 /// Reads bits per second: `200kbit/s`, `25Mbit/s`. The unit is required, because bits and bytes are
 /// easily confused.
 pub fn parse_bit_rate(text: &str) -> Result<u64, QuantityError> {
-    parse(text, RATE_UNITS, "bit/s, kbit/s, Mbit/s, Gbit/s")
+    parse(
+        text,
+        RATE_UNITS,
+        &["Mbit/s"],
+        "bit/s, kbit/s, Mbit/s, Gbit/s",
+    )
 }
 
+/// Reads a number with one of `units`. `examples` are the units that the message of a number
+/// without a unit suggests, and `expected` lists all units.
 pub(crate) fn parse(
     text: &str,
     units: &[(&str, u64)],
+    examples: &'static [&'static str],
     expected: &'static str,
 ) -> Result<u64, QuantityError> {
     let (number, unit) = split(text, expected)?;
+    if unit.is_empty() {
+        return Err(QuantityError::NoUnit {
+            number: number.to_owned(),
+            examples,
+            expected,
+        });
+    }
     scaled(text, number, unit, units, expected)
 }
 
@@ -278,9 +304,13 @@ mod tests {
             Err(QuantityError::OutOfRange(_))
         ));
         assert!(matches!(
-            parse_duration("5"),
+            parse_duration("5 fortnights"),
             Err(QuantityError::UnknownUnit { .. })
         ));
+        assert_eq!(
+            parse_duration("5").unwrap_err().to_string(),
+            "`5` has no unit; write `5ms`, or another of ns, us, ms, s, min, h"
+        );
         assert_eq!(parse_duration("876000h"), Ok(Duration::LONGEST));
         assert!(matches!(
             parse_duration("876000.1h"),

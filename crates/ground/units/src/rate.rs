@@ -53,8 +53,17 @@ impl Serialize for BitRate {
 }
 impl<'de> Deserialize<'de> for BitRate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<BitRate, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = BitRate;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a rate with its unit in quotes, such as \"25Mbit/s\"")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<BitRate, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Visitor)
     }
 }
 impl JsonSchema for BitRate {
@@ -91,7 +100,9 @@ mod tests {
 
     #[test]
     fn a_rate_in_bytes_or_without_a_unit_is_refused() {
-        for text in ["200", "200kB/s", "200kbit", "200kbps"] {
+        let without = "200".parse::<BitRate>().unwrap_err().to_string();
+        assert!(without.contains("`200Mbit/s`"), "{without}");
+        for text in ["200kB/s", "200kbit", "200kbps"] {
             assert!(
                 matches!(
                     text.parse::<BitRate>(),

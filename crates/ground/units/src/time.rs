@@ -296,7 +296,8 @@ const TIME_UNITS: &[(&str, u64)] = &[
 /// Reads a span of time: `3.5ms`, `200us`, `8s`, `5min`, `1h`. The unit is required, because a bare
 /// number could mean any unit. At most [`Duration::LONGEST`], 100 years.
 pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
-    let span = parse(text, TIME_UNITS, "ns, us, ms, s, min, h").map(Duration::from_nanos)?;
+    let span =
+        parse(text, TIME_UNITS, &["ms"], "ns, us, ms, s, min, h").map(Duration::from_nanos)?;
     if span > Duration::LONGEST {
         return Err(QuantityError::TooLong(text.trim().to_owned()));
     }
@@ -316,8 +317,17 @@ impl Serialize for Duration {
 }
 impl<'de> Deserialize<'de> for Duration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Duration;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a time with its unit in quotes, such as \"10s\"")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Duration, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Visitor)
     }
 }
 impl JsonSchema for Duration {

@@ -35,6 +35,15 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     text.clone().map_err(io::Error::other)
 }
 
+/// Says why a file cannot be read. A folder is a usual mistake, and the operating system does not
+/// say what was expected.
+fn unreadable(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::IsADirectory => "found a folder; expected a file".to_owned(),
+        _ => format!("cannot be read: {error}"),
+    }
+}
+
 /// The parsed file.
 #[derive(Clone, Debug)]
 pub struct Document {
@@ -80,8 +89,7 @@ impl Document {
             true => read_text(path),
             false => files.read_text(path),
         };
-        let text =
-            text.map_err(|error| StackError::whole(&file, format!("cannot be read: {error}")))?;
+        let text = text.map_err(|error| StackError::whole(&file, unreadable(&error)))?;
         Document::parse(file, &text)
     }
 

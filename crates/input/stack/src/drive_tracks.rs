@@ -14,7 +14,11 @@ use std::sync::{Arc, OnceLock};
 
 /// The key `tracks` of a volume.
 #[derive(Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "expected the name of a file, or a table such as { file = \"...\", trust = true }"
+)]
 enum TracksKey {
     File(PathBuf),
     Said {

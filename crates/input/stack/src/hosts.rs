@@ -87,7 +87,14 @@ impl Hosts {
             }
             None => return Ok(None),
             Some(Value::Array(items)) if !items.is_empty() => items,
-            Some(other) => return refuse("hosts", format!("found {other}; expected [[hosts]]")),
+            Some(_) => {
+                return refuse(
+                    "hosts",
+                    "found [hosts]; expected [[hosts]] for each of several hosts, or [host] for a \
+                     single host"
+                        .into(),
+                );
+            }
         };
         if let Some(key) = ["workload", "workloads", "host"]
             .into_iter()
@@ -256,8 +263,8 @@ impl Hosts {
         self.shared.lies_in_pool()
     }
 
-    /// Returns the objects of a pool at the start of a run; `None` if the hosts' disks are no files of
-    /// a pool.
+    /// Returns the objects of a pool at the start of a run; `None` if the hosts' disks are no files
+    /// of a pool.
     ///
     /// # Errors
     /// If no space is left for a host, or if the files do not fit.

@@ -4,6 +4,8 @@
 //! order and are not measured; each file says so. A trace of the own load replaces them
 //! (`--trace`).
 
+use fullstroke_contract::registry::nearest;
+
 /// Beginning of the name of a ready load.
 pub const READY_PREFIX: &str = "load:";
 
@@ -60,7 +62,8 @@ pub(crate) fn ready(path: &std::path::Path) -> Option<Result<&'static ReadyLoad,
     Some(found.ok_or_else(|| {
         let known: Vec<&str> = READY_LOADS.iter().map(|load| load.name).collect();
         format!(
-            "no ready load is called `{name}`; known: {}",
+            "no ready load is called `{name}`{}; known: {}",
+            nearest(name, &known),
             known.join(", ")
         )
     }))

@@ -35,7 +35,10 @@ pub(crate) struct RebuildKeys {
 
 /// One member, or several.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected the number of a member, or a list of numbers such as [0, 2]"
+)]
 pub(crate) enum Members {
     One(u32),
     Several(Vec<u32>),

@@ -134,7 +134,10 @@ pub struct DriveConfig {
 
 /// Transfers that begin at the sector under the landing head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected true, false, or a table such as { reads = true, writes = false }"
+)]
 pub enum ZeroLatency {
     /// All transfers, or none.
     All(bool),
@@ -348,7 +351,10 @@ impl ZoneConfig {
 
 /// Sectors without an LBN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected the number of a sector, or a list: the first sector and the number of sectors"
+)]
 pub enum SlipConfig {
     /// One sector.
     One(u64),
@@ -406,7 +412,10 @@ pub struct RunConfig {
 
 /// Number of sectors on the tracks of a zone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected a number of sectors, or a list with a number for each surface"
+)]
 pub enum SectorsPerTrack {
     /// The same on every surface.
     Same(u32),

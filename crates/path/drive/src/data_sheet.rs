@@ -131,7 +131,10 @@ impl DataSheet {
         if self.capacity.0 < 1 << 20 {
             return fail(
                 "capacity",
-                format!("found {}; expected at least 512 MiB", self.capacity),
+                format!(
+                    "found {}, 512 bytes each; expected at least 512 MiB, with a unit such as 8TB",
+                    self.capacity
+                ),
             );
         }
         if !(1000.0..=30_000.0).contains(&self.rpm) {

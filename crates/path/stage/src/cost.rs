@@ -116,7 +116,7 @@ mod tests {
                 "model",
                 "did you mean `fixed`",
             ),
-            (json!({ "model": "fixed" }), "", "missing field `time`"),
+            (json!({ "model": "fixed" }), "", "the key `time` is missing"),
             (
                 json!({ "model": "fixed", "time": "1us", "cycles": 3 }),
                 "cycles",
@@ -145,7 +145,7 @@ mod tests {
             (
                 cycles("governor", json!("conservative")),
                 "governor",
-                "unknown variant",
+                "found `conservative`; expected one of",
             ),
             (
                 cycles("waiting", json!("171us")),

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 
 /// The size of requests: one, or several with weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected a size such as \"4KiB\", or a list of { size = ..., weight = ... }"
+)]
 pub enum SizeConfig {
     /// One size.
     Fixed(Bytes),

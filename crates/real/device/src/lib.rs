@@ -68,7 +68,7 @@ pub struct Opened {
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// An error of the host.
-    #[error("{0}")]
+    #[error("{}", in_words(.0))]
     Host(#[from] io::Error),
     /// The target is a folder, a pipe or the like.
     #[error("found {0}; expected a block device or a file")]
@@ -85,6 +85,17 @@ pub enum OpenError {
     /// The file system of the target does not support direct I/O.
     #[error("{0}: its file system cannot be read past the page cache")]
     NoWayPast(io::Error),
+}
+
+/// Returns an error of the host as text. The host does not say what it expects at a path where
+/// nothing is.
+fn in_words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            format!("{error}; expected a block device or a file that exists")
+        }
+        _ => error.to_string(),
+    }
 }
 
 /// Returns the kind of a file in words, for errors.

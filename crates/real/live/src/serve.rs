@@ -116,7 +116,7 @@ pub enum ServeError {
         /// Error of the host.
         source: io::Error,
     },
-    /// Contradictory options.
+    /// Options that contradict each other or that the host cannot follow.
     #[error("{0}")]
     Options(String),
 }
@@ -277,7 +277,10 @@ fn listeners(options: &ServeOptions) -> Result<Vec<Listener>, ServeError> {
     let mut listeners = Vec::new();
     for place in &options.listen {
         let what = match place {
-            Listen::Unix(path) => format!("socket {}", path.display()),
+            Listen::Unix(path) => {
+                check_folder(path)?;
+                format!("socket {}", path.display())
+            }
             Listen::Tcp(address) => format!("address {address}"),
             Listen::Inherited => "inherited sockets".to_owned(),
         };
@@ -285,6 +288,22 @@ fn listeners(options: &ServeOptions) -> Result<Vec<Listener>, ServeError> {
             .extend(Listener::open(place, options.socket_mode).map_err(ServeError::host(what))?);
     }
     Ok(listeners)
+}
+
+/// Refuses a socket in a folder that does not exist.
+fn check_folder(socket: &Path) -> Result<(), ServeError> {
+    // A name alone has an empty parent: the working directory.
+    let folder = socket
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    match folder.filter(|folder| !folder.is_dir()) {
+        None => Ok(()),
+        Some(folder) => Err(ServeError::Options(format!(
+            "socket {}: found no folder `{}`; expected one that exists",
+            socket.display(),
+            folder.display()
+        ))),
+    }
 }
 
 /// Opens the layers and data of one stack.
