@@ -319,8 +319,8 @@ impl AdviceRequest {
         ]
     }
 
-    /// Runs the finals, and again with longer loads until the answer is settled, the budget is spent
-    /// or the load ends.
+    /// Runs the finals, and again with longer loads until the answer is settled, the budget is
+    /// spent or the load ends.
     fn settled_finals(
         &self,
         chosen: &[Chosen],
@@ -346,7 +346,9 @@ impl AdviceRequest {
             let settling = match self.budget {
                 _ if too_short_by <= 1.0 => Some(Settling::Settled),
                 None => Some(Settling::LengthChosen),
+                // A longer load with no more requests is a load that has ended, such as a trace.
                 _ if requests == before => Some(Settling::LoadEnds),
+                // The next round costs this round times the factor.
                 Some(budget) if spent as f64 + simulated as f64 * factor > budget as f64 => {
                     Some(Settling::BudgetSpent)
                 }
@@ -404,6 +406,8 @@ impl AdviceRequest {
                 if let Some(recipe) = recipe {
                     recipes.extend(recipe.with_seeds(seeds)?);
                     owners.push((index, form));
+                    // The choice of the settings has run the candidate with all drives (form 0)
+                    // only.
                     let made = (form == 0).then(|| one.healthy.take()).flatten();
                     known.extend(made.into_iter().flatten().map(Some));
                     known.resize_with(recipes.len(), || None);
@@ -416,15 +420,17 @@ impl AdviceRequest {
             .iter()
             .map(|ran| ran.measured.report.arrived.requests)
             .sum();
-        // The hours of a rebuild do not depend on the length of the load, so that the windows of the
-        // first round serve all rounds. The windows have seeds of their own, so that the windows of
-        // one seed serve all seeds.
+        // The hours of a rebuild do not depend on the length of the load, so that the windows of
+        // the first round serve all rounds. The windows have seeds of their own, so that the
+        // windows of one seed serve all seeds.
         let mut sampled = None;
         for (place, (recipe, ran)) in recipes.iter().zip(&mut ran).enumerate() {
             if let Some(known) = rebuilds.get(place) {
                 ran.measured.report.array.rebuild.clone_from(known);
                 continue;
             }
+            // The recipes of a candidate in one condition stand seed by seed: a multiple of `seeds`
+            // begins with another candidate or condition.
             sampled = sampled.filter(|_| place % seeds != 0);
             let grows = ran.measured.report.grows();
             if let Some(rebuild) = &mut ran.measured.report.array.rebuild

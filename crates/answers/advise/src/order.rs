@@ -49,6 +49,8 @@ impl FailedDistance {
             .iter()
             .map(|miss| miss.wish)
             .collect();
+        // A wish that is missed with a failed drive and during the rebuild counts once. `dedup`
+        // finds neighbours only.
         missed.sort_unstable();
         missed.dedup();
         let runs = [&one.degraded, &one.rebuilding].into_iter().flatten();
@@ -68,8 +70,8 @@ impl FailedDistance {
 
 /// Orders finalists by the number of wishes met with all drives. If all wishes are met, the smaller
 /// distance without a drive comes first, then fewer drives, then no controller, then no cache. If
-/// speed is wished, the smaller chance of data loss follows. If wishes are missed with all drives, the
-/// smaller excess comes first. Remaining ties are ordered by the ranking.
+/// speed is wished, the smaller chance of data loss follows. If wishes are missed with all drives,
+/// the smaller excess comes first. Remaining ties are ordered by the ranking.
 pub(crate) fn order(finalists: &mut [Finalist], wishes: &Wishes, ranking: &Ranking) {
     let rank =
         |finalist: &Finalist| ranked(ranking, finalist).map_or(usize::MAX, |ranked| ranked.rank);

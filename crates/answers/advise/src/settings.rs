@@ -34,6 +34,7 @@ impl AdviceRequest {
                 |assignment: &&String| assignment.split('=').next().map(str::trim) == Some(key);
             self.overrides.set.iter().rfind(own)
         };
+        // Layouts without parity refuse the key.
         let fits = |key: &str| key != "volume.stripe_cache" || has_parity(&arrangement.layout);
         let set: Vec<String> = keys
             .iter()
@@ -88,10 +89,10 @@ impl AdviceRequest {
         Ok((best, tuned.runs + made))
     }
 
-    /// Runs several settings on the whole load, without the runs that the race has kept. Returns the
-    /// setting nearest to the wishes, or the best by the metric, with its runs, and the number of
-    /// further runs. A mean over parts differs from the value on the whole load: the tail of a short
-    /// part is its longest request.
+    /// Runs several settings on the whole load, without the runs that the race has kept. Returns
+    /// the setting nearest to the wishes, or the best by the metric, with its runs, and the number
+    /// of further runs. A mean over parts differs from the value on the whole load: the tail of a
+    /// short part is its longest request.
     fn best_on_all(
         &self,
         able: &[Chosen],

@@ -59,6 +59,7 @@ impl Wake {
     /// Returns true if a run must wait for this wake-up.
     #[inline]
     pub fn is_work(self) -> bool {
+        // A node without an alarm says `NEVER`, a kind of work. A run must not wait for this alarm.
         matches!(self, Wake::Work(at) if at != Time::NEVER)
     }
 }
@@ -153,8 +154,8 @@ pub trait Node: Any + Send {
         Err(Refusal("this layer does not manage members".into()))
     }
 
-    /// Carries out a host's order about a request in the queue of a drive. Returns false if the request
-    /// does not wait there, and nothing changes then.
+    /// Carries out a host's order about a request in the queue of a drive. Returns false if the
+    /// request does not wait there, and nothing changes then.
     fn manage(
         &mut self,
         _now: Time,

@@ -100,6 +100,7 @@ impl Geometry {
                 "found 0; a drive has at least one arm",
             ));
         }
+        // The zones describe one arm, and each arm has an equal share of the addresses.
         let all = first_lbn.saturating_mul(u64::from(config.actuators));
         if all != config.capacity_sectors.0 {
             return Err(ConfigError::new(
@@ -159,6 +160,8 @@ impl Geometry {
     pub fn locate(&self, lbn: Lbn) -> Position {
         let (index, zone, placed) = self.natural(lbn);
         match zone.remapped(&placed) {
+            // The neighbours of a replacement sector have other LBNs, so the heads move after one
+            // sector.
             Ok(spare) => self.position(index, &zone.replacement(spare), 1),
             Err(before_remap) => self.position(index, &placed, before_remap),
         }
@@ -244,6 +247,7 @@ impl Geometry {
         let zone = &self.zones[index];
         let track = zone.tracks.at(cylinder.0 - zone.first_cylinder, surface)?;
         let mut sectors = track.start..track.start + track.sectors;
+        // The first sectors of a track may be slips or spares.
         let offset = sectors.find_map(|sector| zone.natural_offset(sector))?;
         Some(self.track_at(Lbn(zone.first_lbn + offset)))
     }
@@ -277,6 +281,8 @@ impl Geometry {
     fn natural(&self, lbn: Lbn) -> (usize, &Zone, ZoneSector) {
         let entry = self.index.get((lbn.0 >> self.shift) as usize);
         let mut index = entry.map_or(self.zones.len() - 1, |&zone| zone as usize);
+        // A zone shorter than an interval of the index may begin between the interval's start and
+        // `lbn`.
         while self
             .firsts
             .get(index + 1)

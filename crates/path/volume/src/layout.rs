@@ -277,6 +277,8 @@ pub trait Layout: Send {
             return plan.for_all_members(request.operation, self.members(), self.left_out());
         }
         let extent = request.extent;
+        // A scrub (`idle-scrub`) reads members by their own addresses, parity and unused parts
+        // included.
         if request.hints.members && request.operation == Operation::Read {
             return self.plan_members(extent, plan);
         }
@@ -373,8 +375,8 @@ pub trait Layout: Send {
     }
 }
 
-/// Returns the sectors of a chunk that a rebuild of pages fills from `from` on: up to `most`, at least
-/// a page, and at most up to the end of the chunk. Returns `None` if whole chunks are filled.
+/// Returns the sectors of a chunk that a rebuild of pages fills from `from` on: up to `most`, at
+/// least a page, and at most up to the end of the chunk. Returns `None` if whole chunks are filled.
 pub(crate) fn part_of_chunk(from: Sectors, most: Sectors, chunk: u64) -> Option<Range<u64>> {
     let offset = from.0 % chunk;
     if offset == 0 && most.0 >= chunk {

@@ -231,9 +231,9 @@ impl Volume {
     /// Returns the volume with a limit of a rebuild's I/O in flight beside requests, as Linux 6.16
     /// and later have: an I/O of md is a page of each member in an array with parity, and 64 KiB in
     /// one with copies (`sync_io_within_limit`, `drivers/md/md.c`). A rebuild with so much in
-    /// flight waits until nothing of the rebuild is in flight. `None` for no limit but a short unit.
-    /// Departure: an array with parity rebuilds whole rows of chunks, so that a chunk is the least
-    /// amount in flight.
+    /// flight waits until nothing of the rebuild is in flight. `None` for no limit but a short
+    /// unit. Departure: an array with parity rebuilds whole rows of chunks, so that a chunk is the
+    /// least amount in flight.
     #[must_use]
     pub fn with_sync_io_depth(mut self, depth: Option<u32>) -> Volume {
         self.sync_io_depth = depth;
@@ -306,6 +306,7 @@ impl Volume {
             );
             let (lock, free) = self.locks.acquire(rows, encode(slot, strand));
             flight.strands[strand].lock = Some(lock);
+            // `end_strand` of the owner of the rows issues this strand.
             if !free {
                 return;
             }
@@ -392,6 +393,7 @@ impl Volume {
         let (completion, restores, purpose) =
             (flight.completion(), flight.restores, flight.purpose);
         let settled = flight.settled;
+        // The slot stays in use: the request runs again, by the new plan.
         if purpose == RequestPurpose::Above && self.plan_anew(slot, below, out) {
             return;
         }

@@ -138,6 +138,7 @@ impl FlashDrive {
     /// Returns the unit that is free first, and the time.
     fn first_unit(&self) -> (usize, Time) {
         let units = self.units.iter().copied().enumerate();
+        // The lower number decides a tie, so that runs repeat to the bit.
         let first = units.min_by_key(|&(unit, free)| (free, unit));
         first.unwrap_or((0, Time::ZERO))
     }
@@ -147,6 +148,8 @@ impl FlashDrive {
         if self.flash.cache == u64::MAX {
             return span(path.sector_ns, sectors);
         }
+        // Only an idle device empties its cache (`idle` and `behind_mb_per_s` of a drive file). A
+        // command that comes earlier finds the cache as the last command left it.
         if self.slots.is_empty() {
             let idle = now.saturating_since(self.idle_since + self.flash.idle);
             let emptied = idle.as_nanos() as f64 / self.flash.behind_ns;
@@ -213,6 +216,7 @@ impl Node for FlashDrive {
         let (end, breakdown) = match operation {
             Operation::Read | Operation::Write => self.transfer(now, operation, extent.sectors.0),
             Operation::Flush => {
+                // A flush makes earlier writes durable, so the flush ends after these writes.
                 let queue = self.written.saturating_since(now);
                 let breakdown = Breakdown {
                     queue,
@@ -241,6 +245,8 @@ impl Node for FlashDrive {
                 breakdown,
             },
         });
+        // Commands that end together complete in the order of their arrival. The slot says nothing
+        // about the order, because slots are used again.
         self.ends.push(Reverse((end, self.counts.commands, slot)));
         self.advance(now, cx);
     }

@@ -153,6 +153,8 @@ impl ShingledMap {
     }
 
     fn overlapping(&self, start: u64, end: u64) -> impl Iterator<Item = &CachedExtent> {
+        // Extents do not overlap, so only the last extent that begins earlier can reach into the
+        // range.
         let before = self.map.range(..start).next_back();
         let before = before.filter(|(_, extent)| extent.end() > start);
         before
@@ -199,6 +201,8 @@ impl ShingledMap {
 
     /// Frees the end of the log up to the oldest mapped data.
     pub(super) fn release(&mut self) {
+        // The room of a move in progress has no entry in the log yet. Without this limit the room
+        // would count as free.
         let most = self.reserved.unwrap_or(self.head);
         while let Some(oldest) = self.log.front() {
             if self.live_part(oldest).is_some() {
@@ -264,8 +268,8 @@ impl ShingledMap {
         }
     }
 
-    /// Takes `sectors` sectors at the head of the log for a move, and returns the first place. One move
-    /// is under way at a time, until [`moved`](ShingledMap::moved).
+    /// Takes `sectors` sectors at the head of the log for a move, and returns the first place. One
+    /// move is under way at a time, until [`moved`](ShingledMap::moved).
     pub(super) fn reserve(&mut self, sectors: u64) -> u64 {
         assert!(
             sectors <= self.free(),

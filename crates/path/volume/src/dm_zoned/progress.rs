@@ -122,6 +122,7 @@ impl RunCopy {
             let size = if self.zeros { ZEROS } else { PIECE };
             let end = self.end.min(self.cut + size);
             self.jobs.push_back(CopyJob {
+                // Zeros come from memory, so a piece of zeros begins with its write.
                 write: self.zeros,
                 start: self.cut,
                 end,
@@ -132,6 +133,7 @@ impl RunCopy {
 
     /// Returns the index of the first job that may be issued (`pop_io_job`).
     pub(super) fn next_job(&self, ordered: bool) -> Option<usize> {
+        // A sequential zone takes writes at the write pointer only.
         let may = |job: &CopyJob| !job.write || !ordered || job.start == self.next_write;
         self.jobs.iter().position(may)
     }
