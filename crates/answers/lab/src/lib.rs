@@ -85,7 +85,7 @@ pub use reasons::Reason;
 pub use rebuild::{REBUILD_REQUESTS_OF_MANY, sample_rebuild};
 pub use render::capacity;
 pub use search_goal::{LargestLoad, MostRanking, SearchGoal};
-pub use space::{Point, Space};
+pub use space::{Combinations, Point};
 pub use tune::{
     ImpossibleCombination, KeptRuns, SearchEnd, TuneSearch, Tuned, TunedCandidate, Tuner,
 };

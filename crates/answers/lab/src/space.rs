@@ -9,14 +9,14 @@ pub type Point = Vec<usize>;
 
 /// Every combination of the values of some keys.
 #[derive(Clone, Debug)]
-pub struct Space {
+pub struct Combinations {
     varied: Vec<Vary>,
 }
 
-impl Space {
+impl Combinations {
     /// Creates the space of these keys.
-    pub fn new(varied: &[Vary]) -> Space {
-        Space {
+    pub fn new(varied: &[Vary]) -> Combinations {
+        Combinations {
             varied: varied.to_vec(),
         }
     }
@@ -125,13 +125,13 @@ mod tests {
     use super::*;
     use fullstroke_units::Seed;
 
-    fn space() -> Space {
+    fn space() -> Combinations {
         let varied = [
             "a=1..5",
             "b=4KiB,8KiB,16KiB,32KiB,64KiB",
             "c=noop,cfq,bfq,none",
         ];
-        Space::new(&varied.map(|argument| argument.parse().unwrap()))
+        Combinations::new(&varied.map(|argument| argument.parse().unwrap()))
     }
 
     #[test]

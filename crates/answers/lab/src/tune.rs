@@ -1,8 +1,8 @@
 //! Finds the best of many combinations of values in a race.
 
 use crate::{
-    Batches, CandidateResult, ComparedStack, LabError, Point, Race, RaceRules, Recipe, RunResult,
-    Space, Varied, VariedValues, Vary, run_all,
+    Batches, CandidateResult, Combinations, ComparedStack, LabError, Point, Race, RaceRules,
+    Recipe, RunResult, Varied, VariedValues, Vary, run_all,
 };
 use fullstroke_measure::{Difference, Metric, Report, Significance, Stop, number, table};
 use fullstroke_stack::Stack;
@@ -99,7 +99,7 @@ impl KeptRuns {
 /// A running search: a race that neighbours of the best point join between rungs. The search does
 /// no I/O except to ask which points are possible.
 pub struct Tuner<'a> {
-    space: Space,
+    space: Combinations,
     race: Race,
     points: Vec<Point>,
     known: BTreeSet<Point>,
@@ -201,7 +201,7 @@ impl<'a> Tuner<'a> {
     /// Creates a search of `space` that begins with `sample` points. Impossible points are left
     /// out.
     pub fn new(
-        space: Space,
+        space: Combinations,
         rules: RaceRules,
         sample: usize,
         random: &mut Random,
@@ -329,7 +329,7 @@ impl TuneSearch {
         progress: &dyn Fn(usize, usize),
         kept: &mut KeptRuns,
     ) -> Result<Tuned, LabError> {
-        let space = Space::new(varied);
+        let space = Combinations::new(varied);
         let points = space.points();
         // The stack may be invalid without a value of a varied key, so the parts are taken from a
         // possible combination.
@@ -486,7 +486,7 @@ struct RaceWorkload<'a> {
 }
 
 /// Returns the recipe at the first possible point.
-fn possible(recipe: &Recipe, space: &Space) -> Result<Recipe, LabError> {
+fn possible(recipe: &Recipe, space: &Combinations) -> Result<Recipe, LabError> {
     let at = |number: usize| with(recipe, &space.assignments(&space.point(number)));
     let able = (0..space.points().min(LOOKED_AT_MAX))
         .map(at)
@@ -526,7 +526,7 @@ impl Tuned {
         seed: u64,
         impossible: Vec<ImpossibleCombination>,
     ) -> Tuned {
-        let (points, batches) = (Space::new(varied).points(), parts.batches.count());
+        let (points, batches) = (Combinations::new(varied).points(), parts.batches.count());
         let race = tuner.race();
         let candidates: Vec<TunedCandidate> = race
             .standings()
@@ -781,9 +781,9 @@ mod tests {
     use crate::functions::{VALLEY, valley};
     use fullstroke_units::Seed;
 
-    fn space() -> Space {
+    fn space() -> Combinations {
         let varied = ["a=1..5", "b=1..5", "c=1..8"];
-        Space::new(&varied.map(|argument| argument.parse().unwrap()))
+        Combinations::new(&varied.map(|argument| argument.parse().unwrap()))
     }
 
     fn search(sample: usize, seed: u64, enough: usize) -> Tuner<'static> {

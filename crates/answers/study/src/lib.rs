@@ -70,7 +70,7 @@ pub use runner::run_tasks;
 pub use schema::schema;
 pub use store::{Results, Store, StoreWriter};
 pub use study::{Outline, Study, find, outlines};
-pub use task::{Key, Task};
+pub use task::{RunKey, Task};
 pub use variation::{ChoiceValue, Extent, StudyChoice, Variation};
 pub use verdict::{ClaimVerdict, Headline, JudgedClaim};
 pub use version::VERSION;

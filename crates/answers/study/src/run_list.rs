@@ -8,7 +8,7 @@ use crate::metrics;
 use crate::parallel::in_parallel;
 use crate::store::Results;
 use crate::study::{Study, overrides};
-use crate::task::{Key, Task};
+use crate::task::{RunKey, Task};
 use crate::variation::{Extent, Variation};
 use fullstroke_stack::{Stack, StackError};
 use std::collections::{BTreeMap, BTreeSet};
@@ -112,7 +112,7 @@ impl RunList {
         assert_eq!(digests.len(), setups.len(), "each setup has its digest");
         check_paths(studies, set)?;
         let mut run_list = RunList::default();
-        let mut known: BTreeMap<Key, usize> = BTreeMap::new();
+        let mut known: BTreeMap<RunKey, usize> = BTreeMap::new();
         for (study, table) in studies.iter().zip(tables) {
             let mut found = BTreeMap::new();
             for way in table {
@@ -147,11 +147,11 @@ impl RunList {
     /// Adds a run of a study at a point.
     fn add(
         &mut self,
-        key: Key,
+        key: RunKey,
         study: &Study,
         point: usize,
         setup: &Setup,
-        known: &mut BTreeMap<Key, usize>,
+        known: &mut BTreeMap<RunKey, usize>,
     ) {
         let new = self.tasks.len();
         let at = *known.entry(key.clone()).or_insert(new);
@@ -176,7 +176,7 @@ impl RunList {
     }
 
     /// Returns the keys of all runs.
-    pub fn keys(&self) -> BTreeSet<Key> {
+    pub fn keys(&self) -> BTreeSet<RunKey> {
         self.tasks.iter().map(|task| task.key.clone()).collect()
     }
 

@@ -17,7 +17,7 @@
 
 use crate::StudyError;
 use crate::metrics::RunNumber;
-use crate::task::{Key, Task};
+use crate::task::{RunKey, Task};
 use crate::version::VERSION;
 use fullstroke_table::{ColumnType, Schema, TableError, TableReader, TableWriter};
 use sha2::{Digest as _, Sha256};
@@ -42,7 +42,7 @@ const ATTEMPTS: usize = 10;
 pub struct Results {
     /// Metrics with their numbers.
     names: HashMap<String, usize>,
-    runs: HashMap<Key, BTreeMap<usize, (f64, Option<f64>)>>,
+    runs: HashMap<RunKey, BTreeMap<usize, (f64, Option<f64>)>>,
 }
 
 /// The results of this build.
@@ -65,16 +65,16 @@ pub struct StoreWriter {
 
 impl Results {
     /// Returns a number of a run, and half the width of its interval within the run.
-    pub fn get(&self, key: &Key, metric: &str) -> Option<(f64, Option<f64>)> {
+    pub fn get(&self, key: &RunKey, metric: &str) -> Option<(f64, Option<f64>)> {
         self.runs.get(key)?.get(self.names.get(metric)?).copied()
     }
 
     /// Returns true if a run has all these metrics.
-    pub fn has(&self, key: &Key, metrics: &[String]) -> bool {
+    pub fn has(&self, key: &RunKey, metrics: &[String]) -> bool {
         self.runs.contains_key(key) && metrics.iter().all(|metric| self.get(key, metric).is_some())
     }
 
-    fn add(&mut self, key: Key, metric: &str, value: f64, half_width: Option<f64>) {
+    fn add(&mut self, key: RunKey, metric: &str, value: f64, half_width: Option<f64>) {
         let known = self.names.get(metric).copied();
         let name = known.unwrap_or_else(|| {
             let new = self.names.len();
@@ -109,7 +109,7 @@ impl Store {
     ///
     /// # Errors
     /// An unreadable file.
-    pub fn read(&self, wanted: &BTreeSet<Key>) -> Result<Results, StudyError> {
+    pub fn read(&self, wanted: &BTreeSet<RunKey>) -> Result<Results, StudyError> {
         let mut attempt = 1;
         loop {
             match self.read_files(wanted) {
@@ -125,7 +125,7 @@ impl Store {
         }
     }
 
-    fn read_files(&self, wanted: &BTreeSet<Key>) -> Result<Results, StudyError> {
+    fn read_files(&self, wanted: &BTreeSet<RunKey>) -> Result<Results, StudyError> {
         let mut results = Results::default();
         for file in files(&self.folder)? {
             read_rows(&file, |row| {

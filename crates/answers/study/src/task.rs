@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Key of a run: the digest of its setup, and its seed.
-pub type Key = (String, u64);
+pub type RunKey = (String, u64);
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// Key of the results.
-    pub key: Key,
+    pub key: RunKey,
     /// First study and point of the run, as text.
     pub name: String,
     /// The stack file.

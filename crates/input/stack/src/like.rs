@@ -2,7 +2,7 @@
 
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::Keys;
-use fullstroke_volume::{Like, Records, WriteIntent};
+use fullstroke_volume::{Like, MdRecords, WriteIntent};
 use serde_json::{Value, json};
 
 /// The key of a volume that names the implementation.
@@ -94,7 +94,7 @@ enum Consistency {
 ///
 /// # Errors
 /// If a value is unknown, or if the array has no records.
-pub(crate) fn take_records(layout: &str, own: &mut Keys) -> Result<Option<Records>, ConfigError> {
+pub(crate) fn take_records(layout: &str, own: &mut Keys) -> Result<Option<MdRecords>, ConfigError> {
     let given: Vec<(&str, Value)> = RECORDS
         .into_iter()
         .filter_map(|key| Some((key, own.remove(key)?)))
@@ -117,9 +117,9 @@ pub(crate) fn take_records(layout: &str, own: &mut Keys) -> Result<Option<Record
         return Ok(None);
     }
     // A bitmap only by word: writes to clean regions then wait for a flush of all members.
-    let mut records = Records {
+    let mut records = MdRecords {
         bitmap: Some(WriteIntent::None),
-        ..Records::default()
+        ..MdRecords::default()
     };
     for (key, value) in given {
         let wrong =
@@ -162,7 +162,11 @@ fn is_without((key, value): &(&str, Value)) -> bool {
 ///
 /// # Errors
 /// If the layout has no such policy, or if the bitmap contradicts the policy.
-fn policy_of(layout: &str, policy: Consistency, records: &mut Records) -> Result<(), ConfigError> {
+fn policy_of(
+    layout: &str,
+    policy: Consistency,
+    records: &mut MdRecords,
+) -> Result<(), ConfigError> {
     let refuse = |message: String| Err(ConfigError::new("consistency_policy", message));
     let has_bitmap = records.bitmap == Some(WriteIntent::Internal);
     match policy {
@@ -192,7 +196,7 @@ fn policy_of(layout: &str, policy: Consistency, records: &mut Records) -> Result
 mod tests {
     use super::*;
 
-    fn records_of(layout: &str, given: Value) -> Result<Option<Records>, String> {
+    fn records_of(layout: &str, given: Value) -> Result<Option<MdRecords>, String> {
         let mut own: Keys = serde_json::from_value(given).unwrap();
         own.insert(LIKE.to_owned(), json!("md"));
         let records = take_records(layout, &mut own).map_err(|error| error.to_string());

@@ -7,7 +7,7 @@ use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{Keys, PolicyEntry};
 use fullstroke_drive::DriveModel;
 use fullstroke_units::{Angle, Seed};
-use fullstroke_volume::{BuildLayout, Coordination, Records};
+use fullstroke_volume::{BuildLayout, Coordination, MdRecords};
 
 /// Description of a drive, or of a volume of members.
 #[derive(Clone)]
@@ -22,7 +22,7 @@ pub(crate) enum VolumeSpec {
         /// Coordination of the members' queues; `None` = members do not know each other's queues.
         coordination: Option<Coordination>,
         /// Superblocks and bitmap of an array like md; `None` for an array without them.
-        records: Option<Records>,
+        records: Option<MdRecords>,
         /// Policy against slow members. `None` = the volume has no node for it.
         late: Option<LatePolicy>,
         /// Path of the volume in the stack file, for errors.

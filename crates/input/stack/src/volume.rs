@@ -13,7 +13,7 @@ use crate::{StackError, drives, zoned};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys, check_known};
 use fullstroke_drive::DriveModel;
-use fullstroke_volume::{Coordination, Like, MemberZone, Records, find_layout};
+use fullstroke_volume::{Coordination, Like, MdRecords, MemberZone, find_layout};
 use serde_json::{Map, Value, json};
 
 /// Drive keys that a volume passes down to the volumes inside.
@@ -175,8 +175,8 @@ impl VolumeSite<'_> {
     }
 }
 
-/// Names the layouts that have an unknown key. A suggestion by spelling would mislead there: `chunk`
-/// of a pool is no misspelt `count`, but a key of other layouts.
+/// Names the layouts that have an unknown key. A suggestion by spelling would mislead there:
+/// `chunk` of a pool is no misspelt `count`, but a key of other layouts.
 fn of_other_layouts(error: ConfigError, layout: &str) -> ConfigError {
     let others: Vec<&str> = LAYOUTS
         .iter()
@@ -242,7 +242,7 @@ pub(crate) fn read_volume(
         ));
     }
     if records.is_some_and(|records| !records.fits(members.len())) {
-        let (most, found) = (Records::LOGS_MAX, members.len());
+        let (most, found) = (MdRecords::LOGS_MAX, members.len());
         let message = format!(
             "found \"ppl\" and {found} members; md's partial parity log has at most {most}"
         );

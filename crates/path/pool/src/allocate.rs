@@ -3,12 +3,12 @@
 //!
 //! 1. The vdevs have turns: each gets [`ALIQUOT`](crate::place::ALIQUOT) for each data drive.
 //! 2. A vdev writes into one metaslab until its largest free run is a quarter of what it was, or
-//!    until a block does not fit. Then the metaslab with the longest free runs follows; among equals
-//!    the first.
+//!    until a block does not fit. Then the metaslab with the longest free runs follows; among
+//!    equals the first.
 //! 3. In a metaslab the first run that fits counts, from the place of the last block of that
 //!    alignment, within 16 MiB. Otherwise, and with less than 4 % free, the shortest run that fits.
-//! 4. Metadata goes to other metaslabs than data. The copies of a block lie on different vdevs, or in
-//!    different metaslabs of one vdev.
+//! 4. Metadata goes to other metaslabs than data. The copies of a block lie on different vdevs, or
+//!    in different metaslabs of one vdev.
 //! 5. Freed space is free again two transaction groups later.
 
 use crate::capacity::Metaslabs;
@@ -267,7 +267,7 @@ impl VdevSpace {
 
 /// Free space of a pool.
 #[derive(Debug)]
-pub(crate) struct Space {
+pub(crate) struct PoolSpace {
     vdevs: Vec<VdevSpace>,
     /// The vdev whose turn it is, and the bytes of the turn so far.
     rotor: usize,
@@ -283,9 +283,9 @@ pub(crate) struct Space {
     total: u64,
 }
 
-impl Space {
+impl PoolSpace {
     /// Returns the free space of a pool whose volume was written once.
-    pub(crate) fn new(settings: &PoolSettings, places: &FirstPlaces, asize: u64) -> Space {
+    pub(crate) fn new(settings: &PoolSettings, places: &FirstPlaces, asize: u64) -> PoolSpace {
         let records = settings.volsize / settings.record;
         let per = places.records_in_metaslab();
         let vdev = |(index, (vdev, child)): (usize, &(crate::Vdev, u64))| {
@@ -314,11 +314,14 @@ impl Space {
                 freed: settings.trim.autotrim.then(BTreeMap::new),
             }
         };
-        Space::with(settings.vdevs.iter().enumerate().map(vdev).collect())
+        PoolSpace::with(settings.vdevs.iter().enumerate().map(vdev).collect())
     }
 
     /// Returns the free space of the special vdev, which is empty.
-    pub(crate) fn of_special((vdev, child): &(crate::Vdev, u64), settings: &PoolSettings) -> Space {
+    pub(crate) fn of_special(
+        (vdev, child): &(crate::Vdev, u64),
+        settings: &PoolSettings,
+    ) -> PoolSpace {
         let ashift = settings.ashift;
         let cut = Metaslabs::of(vdev.size(*child));
         let alignment = vdev.alignment(ashift);
@@ -326,7 +329,7 @@ impl Space {
             let size = 1u64 << cut.shift;
             Metaslab::new(number << cut.shift, size / alignment * alignment, 0)
         });
-        Space::with(vec![VdevSpace {
+        PoolSpace::with(vec![VdevSpace {
             metaslabs: metaslabs.collect(),
             shift: cut.shift,
             active: None,
@@ -338,10 +341,10 @@ impl Space {
         }])
     }
 
-    fn with(vdevs: Vec<VdevSpace>) -> Space {
+    fn with(vdevs: Vec<VdevSpace>) -> PoolSpace {
         let all = vdevs.iter().flat_map(|vdev| &vdev.metaslabs);
         let total = all.map(|metaslab| metaslab.size).sum();
-        Space {
+        PoolSpace {
             used: 0,
             total,
             vdevs,
@@ -353,8 +356,8 @@ impl Space {
         }
     }
 
-    /// Takes a place for a block. `asize` gives the size on each vdev. `open` is true for a vdev with
-    /// room for another write; if no vdev has room, the result is `None`.
+    /// Takes a place for a block. `asize` gives the size on each vdev. `open` is true for a vdev
+    /// with room for another write; if no vdev has room, the result is `None`.
     pub(crate) fn take(
         &mut self,
         asize: impl Fn(usize) -> u64,
@@ -385,8 +388,8 @@ impl Space {
         Err(why)
     }
 
-    /// Takes a place for a copy of a block of metadata. The copies of a block, from 0 on, lie on vdevs
-    /// that follow each other (`metaslab_alloc_dva`); `None` if all vdevs are full.
+    /// Takes a place for a copy of a block of metadata. The copies of a block, from 0 on, lie on
+    /// vdevs that follow each other (`metaslab_alloc_dva`); `None` if all vdevs are full.
     pub(crate) fn take_copy(&mut self, asize: impl Fn(usize) -> u64, copy: u32) -> Option<Dva> {
         let vdevs = self.vdevs.len();
         if copy == 0 {
@@ -464,7 +467,7 @@ impl Space {
             .find(|&(_, size)| size >= RANGE_MIN)
     }
 
-    /// Takes the free parts of a range out of the free space, until [`let_go`](Space::let_go).
+    /// Takes the free parts of a range out of the free space, until [`let_go`](PoolSpace::let_go).
     pub(crate) fn hold(&mut self, vdev: usize, start: u64, size: u64) -> Vec<(u64, u64)> {
         let vdev = &mut self.vdevs[vdev];
         let Some(metaslab) = vdev.metaslabs.get_mut((start >> vdev.shift) as usize) else {
@@ -492,7 +495,7 @@ impl Space {
         held
     }
 
-    /// Gives back a range that [`hold`](Space::hold) has taken.
+    /// Gives back a range that [`hold`](PoolSpace::hold) has taken.
     pub(crate) fn let_go(&mut self, vdev: usize, start: u64, size: u64) {
         let vdev = &mut self.vdevs[vdev];
         vdev.metaslabs[(start >> vdev.shift) as usize].add(start, size);

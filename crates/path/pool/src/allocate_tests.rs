@@ -5,12 +5,12 @@ use crate::keys::Kind;
 use fullstroke_units::{Sectors, Seed};
 use serde_json::json;
 
-fn space(kind: Kind, keys: serde_json::Value, drives: usize) -> (Space, u64) {
+fn space(kind: Kind, keys: serde_json::Value, drives: usize) -> (PoolSpace, u64) {
     let drives = vec![Sectors(200_000_000); drives];
     let settings = PoolSettings::read(kind, keys.as_object().unwrap(), &drives).unwrap();
     let places = FirstPlaces::new(&settings);
     let asize = settings.vdevs[0].0.asize(settings.psize);
-    (Space::new(&settings, &places, asize), asize)
+    (PoolSpace::new(&settings, &places, asize), asize)
 }
 
 #[test]

@@ -17,8 +17,8 @@
 //! | `trim.rs`, `trim_ranges.rs` | TRIM of free space |
 //! | `scan.rs`, `scatter.rs` | the order of the records of a scan, and scattered records |
 //!
-//! Departures from ZFS: metadata of a volume is in memory for reads, and has an
-//! estimated size for writes (`sync.rs`). A record without a free place is written over its old place.
+//! Departures from ZFS: metadata of a volume is in memory for reads, and has an estimated size for
+//! writes (`sync.rs`). A record without a free place is written over its old place.
 
 mod files;
 mod metadata;
@@ -27,7 +27,7 @@ mod objects;
 mod records;
 mod trim_steps;
 
-use crate::allocate::Space;
+use crate::allocate::PoolSpace;
 use crate::classes::async_writes;
 use crate::config::PoolSettings;
 use crate::files::KnownMetadata;
@@ -93,9 +93,9 @@ pub struct Pool {
     pub(crate) name: &'static str,
     pub(crate) settings: PoolSettings,
     pub(crate) io: PoolIo,
-    pub(crate) space: Space,
+    pub(crate) space: PoolSpace,
     /// Free space of the special vdev.
-    pub(crate) special: Option<Space>,
+    pub(crate) special: Option<PoolSpace>,
     pub(crate) records: Records,
     pub(crate) txg: Txg,
     pub(crate) zil: Zil,
@@ -123,11 +123,11 @@ impl Pool {
         let memory = &settings.memory;
         Pool {
             name,
-            space: Space::new(&settings, &places, asize),
+            space: PoolSpace::new(&settings, &places, asize),
             special: settings
                 .special
                 .as_ref()
-                .map(|vdev| Space::of_special(vdev, &settings)),
+                .map(|vdev| PoolSpace::of_special(vdev, &settings)),
             records: Records::new(&settings, places),
             io,
             txg: Txg::new(

@@ -3,7 +3,7 @@
 //! A block of 128 KiB of pointers has 1,024 of them, and 84 KiB on the vdevs after compression. Metadata of a volume is written twice (`redundant_metadata=all`), that of the pool three
 //! times.
 
-use crate::allocate::{NoPlace, Space};
+use crate::allocate::{NoPlace, PoolSpace};
 use crate::classes::Class;
 use crate::files::{POINTER, POINTERS_SHIFT, is_metadata};
 use crate::io::{Cause, Purpose};
@@ -206,9 +206,9 @@ impl Pool {
         }
     }
 
-    /// Takes a place for a block of data: on the special vdev if the block is small, and if room for
-    /// metadata stays there (`spa_preferred_class`). With `is_limited`, vdevs with too many writes in
-    /// flight take none.
+    /// Takes a place for a block of data: on the special vdev if the block is small, and if room
+    /// for metadata stays there (`spa_preferred_class`). With `is_limited`, vdevs with too many
+    /// writes in flight take none.
     pub(crate) fn take_place(&mut self, psize: u64, is_limited: bool) -> Result<Dva, NoPlace> {
         let special = self.settings.vdevs.len();
         if self.goes_to_special(psize) {
@@ -248,8 +248,8 @@ impl Pool {
             .write(now, (dva, psize), Class::AsyncWrite, Purpose::Group, cause);
     }
 
-    /// Returns a place for a copy of a block of metadata: on the special vdev, or on the other vdevs if
-    /// the special vdev is full (`spa_preferred_class`, `zio_dva_allocate`).
+    /// Returns a place for a copy of a block of metadata: on the special vdev, or on the other
+    /// vdevs if the special vdev is full (`spa_preferred_class`, `zio_dva_allocate`).
     pub(crate) fn metadata_place(&mut self, psize: u64, copy: u32) -> Option<Dva> {
         if let Some(dva) = self.special_place(psize) {
             return Some(dva);
@@ -261,7 +261,7 @@ impl Pool {
 
     /// Returns true if a block of data of this size lies on the special vdev.
     pub(crate) fn goes_to_special(&self, psize: u64) -> bool {
-        let has_room = |space: &Space| space.is_below(SPECIAL_PERCENT);
+        let has_room = |space: &PoolSpace| space.is_below(SPECIAL_PERCENT);
         psize <= self.settings.small_blocks && self.special.as_ref().is_some_and(has_room)
     }
 

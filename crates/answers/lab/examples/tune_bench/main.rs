@@ -7,7 +7,7 @@
 
 mod functions;
 
-use fullstroke_lab::{RaceRules, Space, Tuner, Vary};
+use fullstroke_lab::{Combinations, RaceRules, Tuner, Vary};
 use fullstroke_units::Seed;
 use functions::{BATCHES, Noisy, VALLEY, unordered, valley};
 use serde_json::{Value, json};
@@ -78,7 +78,13 @@ fn race(name: &str, sample: usize, seed: u64) -> Result<Value, Box<dyn std::erro
         candidates: 200,
     };
     let random = &mut Seed(seed).stream("tune");
-    let mut tuner = Tuner::new(Space::new(&keys), rules, sample, random, Box::new(|_| true));
+    let mut tuner = Tuner::new(
+        Combinations::new(&keys),
+        rules,
+        sample,
+        random,
+        Box::new(|_| true),
+    );
     loop {
         for (candidate, batches) in tuner.due() {
             let values = function.values(number(tuner.point(candidate)), batches);

@@ -1,7 +1,7 @@
 //! Steps of TRIM in a pool: freed space has its turn, ranges go to the drives, and their ends.
 
 use super::Pool;
-use crate::allocate::Space;
+use crate::allocate::PoolSpace;
 use crate::io::Purpose;
 use crate::place::Dva;
 use crate::trim_ranges::BATCH;
@@ -9,7 +9,7 @@ use fullstroke_units::Time;
 
 impl Pool {
     /// Returns the free space of a vdev, and the number of the vdev in this space.
-    fn space_of(&mut self, vdev: usize) -> (&mut Space, usize) {
+    fn space_of(&mut self, vdev: usize) -> (&mut PoolSpace, usize) {
         match &mut self.special {
             Some(special) if vdev == self.settings.vdevs.len() => (special, 0),
             _ => (&mut self.space, vdev),

@@ -29,9 +29,9 @@
 //! (`raid5_sync_request`). Requests therefore wait for stripes while a rebuild has all of them.
 //!
 //! Departures from the kernel: the thread needs no processor time. The cache does not grow under
-//! pressure (`grow_one_stripe` in `raid5d`). A rebuild reads and writes runs of pages, and a request
-//! for a page that is being rebuilt does not wait for this page. While no requests come, a rebuild
-//! holds no stripes and has more than the cache in flight, because each unit costs events.
+//! pressure (`grow_one_stripe` in `raid5d`). A rebuild reads and writes runs of pages, and a
+//! request for a page that is being rebuilt does not wait for this page. While no requests come, a
+//! rebuild holds no stripes and has more than the cache in flight, because each unit costs events.
 
 mod batch;
 mod bitmap;
@@ -61,7 +61,7 @@ use fullstroke_contract::{
 use fullstroke_units::{Duration, Time};
 pub use generation::MdKernel;
 pub(crate) use keys::{MdKeys, check_chunk, check_whole_pages, no_dummy_reads};
-pub use records::Records;
+pub use records::MdRecords;
 use records::{RecordedArray, Recorder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -133,7 +133,7 @@ pub struct MdVolume {
 impl MdVolume {
     /// Returns the layer for a layout that md runs, or the volume itself for other layouts.
     /// `records` are the records that md keeps on the members; `None` for an array without them.
-    pub fn over(volume: Volume, around: Surroundings, records: Option<Records>) -> Box<dyn Node> {
+    pub fn over(volume: Volume, around: Surroundings, records: Option<MdRecords>) -> Box<dyn Node> {
         let array = match volume.layout().md() {
             Some(setup) => {
                 let mut array = Box::new(MdVolume::with(volume, &setup, around));
@@ -168,8 +168,8 @@ impl MdVolume {
             && request.extent.within(self.core.capacity)
     }
 
-    /// Shares the stripes between a rebuild and the requests: each page of a rebuild in flight holds
-    /// a stripe.
+    /// Shares the stripes between a rebuild and the requests: each page of a rebuild in flight
+    /// holds a stripe.
     fn share(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         if !self.volume.is_rebuilding() && !self.core.stripes.has_lent() {
             return;

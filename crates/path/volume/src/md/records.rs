@@ -58,7 +58,7 @@ const BITMAP: u64 = 8;
 
 /// Settings of the records of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Records {
+pub struct MdRecords {
     /// Bitmap of the array; `None` for the choice of `mdadm --create`: a bitmap if more than
     /// 100 GiB of each member are used.
     pub bitmap: Option<WriteIntent>,
@@ -70,9 +70,9 @@ pub struct Records {
     pub partial_parity: bool,
 }
 
-impl Default for Records {
-    fn default() -> Records {
-        Records {
+impl Default for MdRecords {
+    fn default() -> MdRecords {
+        MdRecords {
             bitmap: None,
             region: bitmap::REGION,
             safe_mode_delay: SAFE_MODE_DELAY,
@@ -81,7 +81,7 @@ impl Default for Records {
     }
 }
 
-impl Records {
+impl MdRecords {
     /// Checks the settings.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Records {
 
     /// Returns true if an array of so many members may have these records.
     pub fn fits(&self, members: usize) -> bool {
-        !self.partial_parity || members <= Records::LOGS_MAX
+        !self.partial_parity || members <= MdRecords::LOGS_MAX
     }
 
     /// Returns true if an array of this layout has a write-intent bitmap.
@@ -172,7 +172,7 @@ pub(super) struct Recorder {
 
 impl Recorder {
     /// Returns the array with its records, or the array itself if it has none.
-    pub(super) fn over(array: RecordedArray, records: Option<Records>) -> Box<dyn Node> {
+    pub(super) fn over(array: RecordedArray, records: Option<MdRecords>) -> Box<dyn Node> {
         match (records, array) {
             (Some(records), array) => Box::new(Recorder::new(array, records)),
             (None, RecordedArray::Stripes(array)) => array,
@@ -180,7 +180,7 @@ impl Recorder {
         }
     }
 
-    pub(super) fn new(array: RecordedArray, records: Records) -> Recorder {
+    pub(super) fn new(array: RecordedArray, records: MdRecords) -> Recorder {
         let layout = layout_of(&array);
         let map = match &array {
             RecordedArray::Stripes(array) => Some(array.core.map),

@@ -1,7 +1,7 @@
 //! Superblocks and the write-intent bitmap on the members.
 
 use super::super::bitmap::WriteIntent;
-use super::super::records::Records;
+use super::super::records::MdRecords;
 use super::laboratory::{LATENCY, Laboratory, MemberIo};
 use fullstroke_contract::Operation;
 use fullstroke_units::{Bytes, Duration};
@@ -41,10 +41,10 @@ fn of_all(text: &str, members: usize) -> String {
     text.chars().flat_map(each).collect()
 }
 
-fn with(bitmap: WriteIntent) -> Records {
-    Records {
+fn with(bitmap: WriteIntent) -> MdRecords {
+    MdRecords {
         bitmap: Some(bitmap),
-        ..Records::default()
+        ..MdRecords::default()
     }
 }
 
@@ -117,7 +117,7 @@ fn the_bit_is_on_all_members_before_the_first_write_of_a_clean_region() {
 #[test]
 fn an_array_without_a_delay_stays_active_and_large_regions_become_dirty_once() {
     let (layout, members, keys) = &arrays()[1];
-    let records_of = Records {
+    let records_of = MdRecords {
         region: Bytes(1 << 30),
         safe_mode_delay: Duration::ZERO,
         ..with(WriteIntent::Internal)
@@ -135,7 +135,7 @@ fn a_write_in_a_clean_region_takes_a_flush_and_a_forced_page_longer() {
     // the bitmap on all members, which work side by side. A region that is dirty costs nothing.
     let flush = Duration::from_nanos(15_000_000);
     for (layout, members, keys) in arrays() {
-        let records_of = Records {
+        let records_of = MdRecords {
             safe_mode_delay: Duration::ZERO,
             ..with(WriteIntent::Internal)
         };
@@ -161,7 +161,7 @@ fn a_write_in_a_clean_region_takes_a_flush_and_a_forced_page_longer() {
 #[test]
 fn pages_with_bits_that_became_clean_are_written_behind_a_flush_too() {
     for (layout, members, keys) in arrays() {
-        let records_of = Records {
+        let records_of = MdRecords {
             safe_mode_delay: Duration::ZERO,
             ..with(WriteIntent::Internal)
         };
@@ -178,7 +178,7 @@ fn pages_with_bits_that_became_clean_are_written_behind_a_flush_too() {
 #[test]
 fn small_members_have_no_bitmap_unless_told() {
     let (layout, members, keys) = &arrays()[0];
-    let mut laboratory = Laboratory::recorded(layout, keys, *members, Records::default());
+    let mut laboratory = Laboratory::recorded(layout, keys, *members, MdRecords::default());
     let first = laboratory.single(Operation::Write, 0, 4096);
     assert_eq!(records(&first), "ss", "less than 100 GiB of each member");
 }

@@ -1,6 +1,6 @@
 //! A machine of a volume above members with a fixed latency, as in the laboratory of the kernel.
 
-use super::super::records::{RecordedArray, Recorder, Records};
+use super::super::records::{MdRecords, RecordedArray, Recorder};
 use crate::bytes::build;
 use crate::{MdVolume, Surroundings, Volume};
 use fullstroke_contract::{
@@ -72,7 +72,7 @@ impl Laboratory {
         layout: &str,
         keys: &Value,
         members: usize,
-        records: Records,
+        records: MdRecords,
     ) -> Laboratory {
         let mut laboratory = Laboratory::new(layout, keys, members);
         let array = match laboratory.array {

@@ -1,7 +1,7 @@
 //! The partial parity log is written before data and parity. Afterwards the members are flushed.
 
 use super::super::bitmap::WriteIntent;
-use super::super::records::Records;
+use super::super::records::MdRecords;
 use super::laboratory::{LATENCY, Laboratory, MemberIo};
 use fullstroke_contract::Operation;
 use fullstroke_units::{Duration, Time};
@@ -12,11 +12,11 @@ const KIB: u64 = 1024;
 /// Returns a RAID 5 of four with a chunk, with or without the log. The array stays active.
 fn array(chunk: u64, partial_parity: bool) -> Laboratory {
     let keys = json!({ "like": "md", "chunk": chunk, "stripe_cache": 256 });
-    let records = Records {
+    let records = MdRecords {
         bitmap: Some(WriteIntent::None),
         safe_mode_delay: Duration::ZERO,
         partial_parity,
-        ..Records::default()
+        ..MdRecords::default()
     };
     let mut laboratory = Laboratory::recorded("raid5", &keys, 4, records);
     // The superblocks say that the array is active.

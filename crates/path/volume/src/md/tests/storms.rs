@@ -1,7 +1,7 @@
 //! Random requests, with members that fail.
 
 use super::super::bitmap::WriteIntent;
-use super::super::records::Records;
+use super::super::records::MdRecords;
 use super::laboratory::Laboratory;
 use fullstroke_contract::{LayerOrder, Operation, RequestStatus};
 use fullstroke_units::{Bytes, Duration, Random, Seed};
@@ -101,7 +101,7 @@ fn recorded_laboratory(
     random: &mut Random,
 ) -> Laboratory {
     let delays = [0, 1_000_000, 201_000_000];
-    let records = Records {
+    let records = MdRecords {
         bitmap: Some(match kept {
             Kept::Bitmap => WriteIntent::Internal,
             _ => WriteIntent::None,
