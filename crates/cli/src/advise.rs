@@ -50,8 +50,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NUMBER", help_heading = "Wishes")]
     streams: Option<u32>,
 
-    /// Largest share of the streams that may pause with a failed or slow drive and during a rebuild.
-    /// Default 0.01.
+    /// Largest share of the streams that may pause with a failed or slow drive and during a
+    /// rebuild. Default 0.01.
     #[arg(long, value_name = "SHARE", help_heading = "Wishes")]
     paused_share: Option<f64>,
 
@@ -91,7 +91,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "HOURS", help_heading = "Assumptions", value_parser = above_zero)]
     mttf_hours: Option<f64>,
 
-    /// Number of bits per unreadable bit. Default 1e15.
+    /// Number of bits read for one unreadable bit. Default 1e15.
     #[arg(long, value_name = "BITS", help_heading = "Assumptions", value_parser = above_zero)]
     unreadable_bits: Option<f64>,
 
@@ -99,12 +99,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "HOURS", help_heading = "Assumptions", value_parser = above_zero)]
     replace_hours: Option<f64>,
 
-    /// Factor by which the slow drive of the runs with a slow drive takes longer. Default 2.5.
+    /// Some runs have one slow drive. This factor multiplies its times. Default 2.5.
     #[arg(long, value_name = "FACTOR", help_heading = "Assumptions", value_parser = slow_factor)]
     slow_factor: Option<f64>,
 
-    /// Largest number of requests that the extension of runs simulates. Runs are extended until the
-    /// answer is settled. Default 1,000,000; with --requests, runs have that length.
+    /// Runs are extended until longer runs would not change the answer, or until this number of
+    /// requests is simulated. Default 1,000,000. With --requests each run has the given length.
     #[arg(long, value_name = "REQUESTS")]
     budget: Option<u64>,
 

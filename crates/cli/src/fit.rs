@@ -15,8 +15,8 @@ use std::path::PathBuf;
 /// of smartctl, the data sheet, or a log.
 ///
 /// The answer has each measured row beside the model, and says of each key whether the measurements
-/// determine the value. Values that they do not determine are those of the drive's class and are
-/// marked as assumed.
+/// determine its value. Where the measurements do not determine a value, the answer takes the value
+/// of the drive's class (desktop, laptop, nearline or sas) and marks the value as assumed.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct Arguments {
@@ -26,9 +26,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE|FOLDER", num_args = 1..)]
     fio: Vec<PathBuf>,
 
-    /// The text of `smartctl -x DEVICE`, or its JSON (-j): capacity, speed, sectors, minutes for the
-    /// whole surface,
-    /// spin-up time.
+    /// The text of `smartctl -x DEVICE`, or its JSON (-j): capacity, speed, sectors, minutes for
+    /// the whole surface, spin-up time.
     #[arg(long, value_name = "FILE")]
     smart: Option<PathBuf>,
 
@@ -38,7 +37,8 @@ pub(crate) struct Arguments {
     sheet: Option<PathBuf>,
 
     /// A log of the disk with latencies (blktrace, fio log, DiskSim), as `validate --fit` takes it.
-    /// Beside --fio, --smart or --sheet, the fit begins with the drive of these.
+    /// With --fio, --smart or --sheet as well, these make a drive first, and the log fits this
+    /// drive further.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 

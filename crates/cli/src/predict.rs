@@ -13,8 +13,9 @@ use std::path::PathBuf;
 /// Predict latency, bandwidth and energy of a load on the drives of a stack, by the equations and
 /// the queueing model of docs/prediction.md, and simulate the stack for comparison.
 ///
-/// The load is reduced to a fingerprint once. The equations then predict a single disk, a stripe
-/// over all disks, PARAID and e-PARAID; the model predicts the stack's own array.
+/// The load is reduced to a fingerprint once: rates, sizes and places of the requests in windows of
+/// time (--window). The equations then predict a single disk, a stripe over all disks, PARAID and
+/// e-PARAID; the model predicts the stack's own array.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Trace that replaces the stack's workload.

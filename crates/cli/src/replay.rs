@@ -51,8 +51,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "WHAT", default_value = "reject")]
     beyond: BeyondOption,
 
-    /// Places of the trace's addresses on the device: captured, a share of the device such as 60%, or
-    /// spread for extents at random places.
+    /// Places of the trace's addresses on the device: captured, a share of the device such as 60%,
+    /// or spread for extents at random places.
     #[arg(long, value_name = "WHAT", default_value = "captured", value_parser = footprint)]
     footprint: FootprintPolicy,
 
@@ -91,7 +91,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     fio: bool,
 
-    /// Maximum issue error of a faithful replay by timing. 99 of 100 requests must stay within it.
+    /// Largest distance of an issue from its planned time. A replay by timing is faithful if 99 of
+    /// 100 requests stay within it.
     #[arg(long, value_name = "TIME", default_value = "100us")]
     issue_error_max: Duration,
 

@@ -36,8 +36,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "METRIC", value_parser = Metric::parse, default_value = "response_ms.mean")]
     by: Metric,
 
-    /// Number of combinations at the start, chosen as a Latin hypercube. If there are fewer, all
-    /// start.
+    /// Number of combinations at the start, chosen as a Latin hypercube: each value of each key
+    /// occurs about equally often. If fewer combinations exist, all start.
     #[arg(long, value_name = "NUMBER", default_value = "64")]
     sample: NonZeroUsize,
 

@@ -23,8 +23,8 @@ struct PoolShape {
 }
 
 impl PoolShape {
-    /// Reads `raidz1`, `raidz1:4`, `mirror:3:1log`, `draid2:4d:11c:1s`; `None` if the layout is no pool or
-    /// the shape is none.
+    /// Reads `raidz1`, `raidz1:4`, `mirror:3:1log`, `draid2:4d:11c:1s`; `None` if the layout is no
+    /// pool or the shape is none.
     fn read(name: &str) -> Option<PoolShape> {
         let mut parts = name.split(':');
         let layout = parts.next().filter(|layout| is_pool(layout))?.to_owned();
@@ -213,6 +213,8 @@ pub(crate) fn arrangements(
 /// Returns the overrides for the load on `drives` drives in this layout.
 pub(crate) fn on_drives(request: &AdviceRequest, layout: &str, drives: u32) -> Overrides {
     let mut overrides = request.overrides.clone();
+    // `--drive` replaces the drives of all members, also the flash drives of a pool. The table of
+    // the volume below names each drive.
     overrides.drive = None;
     // The whole volume is replaced, so that no key of the stack's own volume is left. The user's
     // keys of the volume follow.
@@ -250,11 +252,21 @@ pub(crate) fn on_drives(request: &AdviceRequest, layout: &str, drives: u32) -> O
         quoted(shape.as_ref().map_or(layout, |shape| &shape.layout)),
         shape.as_ref().map_or_else(String::new, PoolShape::keys),
     ));
+    // Layouts without parity refuse the key, and a key of the user must not exclude these layouts.
     let fits =
         |assignment: &String| has_parity(layout) || !assignment.starts_with("volume.stripe_cache");
     set.extend(of_volume.into_iter().filter(fits));
     overrides.set = set;
     overrides
+}
+
+/// Returns a number of failed drives in words.
+fn failed_drives(number: u32) -> String {
+    match number {
+        0 => "no failed drive".to_owned(),
+        1 => "the failure of one drive".to_owned(),
+        _ => format!("the failure of any {number} drives"),
+    }
 }
 
 /// Returns true if a layout distributes chunks over its drives.
@@ -286,9 +298,9 @@ fn name(layout: &str, drives: u32, controller: Controller, cache: &FrontCache) -
     format!("{layout} of {drives}{behind}{under}")
 }
 
-/// Returns the places in the tree of the flash devices beside `drives` disks: of `beside` devices in
-/// the pool, behind the disks, and of a cache. Below a cache, the array is member 0 and the device of
-/// the cache is member 1.
+/// Returns the places in the tree of the flash devices beside `drives` disks: of `beside` devices
+/// in the pool, behind the disks, and of a cache. Below a cache, the array is member 0 and the
+/// device of the cache is member 1.
 fn flash_places(drives: u32, beside: u32, has_cache: bool) -> Vec<String> {
     let array = if has_cache { "0." } else { "" };
     let in_pool = (drives..drives.saturating_add(beside)).map(|place| format!("{array}{place}"));
@@ -413,7 +425,10 @@ fn missing(request: &AdviceRequest, arrangement: &Arrangement) -> Option<(&'stat
     if let Some(failures) = failures.filter(|wished| *wished > failures_survived) {
         return Some((
             "failures",
-            format!("number of survived failed drives: {failures_survived}, wished {failures}"),
+            format!(
+                "{} is survived, wished {failures}",
+                failed_drives(failures_survived)
+            ),
         ));
     }
     if let Some(usable) = usable.filter(|wished| *wished > has) {

@@ -109,8 +109,8 @@ fn take(first: &Finalist, drive: &str, wishes: &Wishes, costs: &Costs) -> String
         Some(streams) => format!("{streams} streams"),
         None => format!("a load of {} MB/s", number(first.healthy.mb_per_s)),
     };
-    // The name of a finalist with a controller has ` behind SIZE`, with a cache ` under SHAPE`. Both
-    // say less than the words below.
+    // The name of a finalist with a controller has ` behind SIZE`, with a cache ` under SHAPE`.
+    // Both say less than the words below.
     let layout = first.name.split(" under ").next().unwrap_or(&first.name);
     let layout = layout.split(" behind ").next().unwrap_or(layout);
     let behind = controller(first).map_or_else(String::new, |words| format!(" behind {words}"));
@@ -123,8 +123,8 @@ fn take(first: &Finalist, drive: &str, wishes: &Wishes, costs: &Costs) -> String
     )
 }
 
-/// Returns the settings of the array as a second sentence. The first sentence has no settings, because
-/// people forward the first sentence.
+/// Returns the settings of the array as a second sentence. The first sentence has no settings,
+/// because people forward the first sentence.
 fn settings_chosen(first: &Finalist) -> String {
     let settings = keys_chosen(first).join(", ");
     if settings.is_empty() {
@@ -435,13 +435,13 @@ fn time_went(first: &Finalist, ranking: &Ranking) -> Option<String> {
 fn chance(first: &Finalist) -> String {
     let loss = &first.loss;
     let mut words = format!(
-        "The chance of data loss stands for a mean time to data loss of {} years (in hours: {})",
+        "The chance of data loss follows from a mean time to data loss of {} years (in hours: {})",
         years(loss.mttdl_years),
         first.mttdl_hours
     );
     if !loss.unreadable_chance.is_nan() {
         words.push_str(&format!(
-            "; chance of an unreadable sector once no redundancy is left: {}",
+            "; once no redundancy is left, the chance of an unreadable sector is {}",
             share(loss.unreadable_chance)
         ));
     }
@@ -555,7 +555,7 @@ fn lost_by(first: &Finalist, other: &Finalist, ranking: &Ranking, wishes: &Wishe
             reached(&other.healthy, wishes),
         );
         return format!(
-            "it misses the same wishes by more: {farther}; {} has {nearer}{doubt}",
+            "it misses the same wishes by more ({farther}; {} has {nearer}{doubt})",
             first.name
         );
     }

@@ -88,9 +88,9 @@ pub struct TriedStreams {
 }
 
 /// Finds the largest number of streams that the stack file plays. The search starts at the stack's
-/// own number, doubles until a number fails, and then bisects. With a budget, runs are then twice as
-/// long, until two lengths give the same number. `progress` is called with the number of simulated
-/// requests.
+/// own number, doubles until a number fails, and then bisects. With a budget, runs are then twice
+/// as long, until two lengths give the same number. `progress` is called with the number of
+/// simulated requests.
 ///
 /// # Errors
 /// Errors of the stack or of a run; also a stack without streams.
@@ -363,7 +363,7 @@ impl fmt::Display for LoadSearchResult {
         write!(
             f,
             "{}: {} streams play without an underrun in {runs} of {runs} runs (seeds {} to {last_seed}).\n\
-             With {} % confidence at most {:.1} % of such runs have one.{settled}",
+             With {} % confidence at most {:.1} % of such runs have an underrun.{settled}",
             self.name,
             self.streams,
             self.first_seed,

@@ -63,7 +63,10 @@ impl fmt::Display for Settled {
         let requests = self.requests;
         let factor = factor_in_words(self.too_short_by);
         match self.settling {
-            Settling::Settled => write!(f, "The answer is settled at {requests} requests a run."),
+            Settling::Settled => write!(
+                f,
+                "The answer is settled: runs of {requests} requests are long enough."
+            ),
             Settling::BudgetSpent => write!(
                 f,
                 "The answer is not settled: the budget of {} requests is spent, and runs of {requests} requests are too short by a factor of about {factor}. A larger --budget extends the runs.",

@@ -179,7 +179,7 @@ fn reason(better: &Ranked, worse: &Ranked, by: Metric) -> Option<Reason> {
             in_words(part)
         ),
         Some(share) => format!(
-            "{} answers {} ms sooner than {} by {}; the slowest {} % of its requests have {} ms less {}",
+            "{} answers {} ms sooner than {} by {}. The slowest {} % of its requests have {} ms less {}",
             better,
             number(gain),
             worse,

@@ -235,7 +235,9 @@ fn several_hosts(page: &mut String) {
         "The common layer of the hosts above the controller or the volume: processor and queue of a target or a Dom0. With the keys of `[host]` (`elevator`, `memory` …) \
          the layer has its own block layer and cache.",
     );
-    keys(page, schema_of::<StageConfig>().as_value());
+    let shared = schema_of::<StageConfig>();
+    keys(page, shared.as_value());
+    nested_tables(page, "shared.", shared.as_value(), shared.as_value());
     policies(
         page,
         "Fairness: `fairness = ...` in `[shared]`",

@@ -130,7 +130,7 @@ struct FileSystemTrial {
     now: Time,
     tracks: Option<Arc<Boundaries>>,
     /// True if pages below the end of a file may have a place although no program wrote them. This
-    /// happens in XFS: room ahead stays when a later write goes beyond it.
+    /// happens in XFS: preallocated pages stay when a later write goes beyond them.
     roomy: bool,
     /// Metadata pages that no plan has released yet.
     held: BTreeSet<u64>,

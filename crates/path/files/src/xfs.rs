@@ -336,8 +336,8 @@ impl Xfs {
         }
     }
 
-    /// Returns the number of contiguous pages in front of `page`, delayed or placed. The room ahead
-    /// grows with this number (`xfs_iomap_prealloc_size`).
+    /// Returns the number of contiguous pages in front of `page`, delayed or placed. The
+    /// preallocated part grows with this number (`xfs_iomap_prealloc_size`).
     fn before(&self, inode: &Inode<XfsInode>, page: u64) -> u64 {
         let Some(last) = page.checked_sub(1) else {
             return 0;
@@ -551,8 +551,8 @@ impl DiskFormat for Xfs {
                 last - last % unit + unit
             }
             (Kernel::Today, Some(fixed)) => last - last % fixed + fixed,
-            // Files below `allocsize` get no room ahead, because this is probably their only write
-            // (`xfs_iomap_prealloc_size`).
+            // Files below `allocsize` get no preallocation, because this is probably their only
+            // write (`xfs_iomap_prealloc_size`).
             (Kernel::Today, None) if inode.pages() < AHEAD => pages.end,
             (Kernel::Today, None) => {
                 // Twice the preceding extent, rounded down to a power of two

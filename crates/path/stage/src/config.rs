@@ -32,8 +32,9 @@ pub struct StageConfig {
     /// Addresses of the array for each host.
     #[serde(default)]
     pub addresses: HostAddresses,
-    /// True if hosts answer each other's reads from their page caches. A read goes first to the
-    /// host with the newest read or write of the data. Needs `addresses = "whole"`.
+    /// With this table, hosts answer each other's reads from their page caches. A read goes first
+    /// to the host with the newest read or write of the data. Needs `addresses = "whole"`. Default:
+    /// hosts do not answer each other.
     #[serde(default)]
     pub cooperation: Option<CooperationKeys>,
 }

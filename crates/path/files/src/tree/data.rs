@@ -97,13 +97,13 @@ impl<F: DiskFormat> FileTree<F> {
         for gap in new.drain(..) {
             inode.delayed.insert(gap);
         }
-        // Only a write that needs new pages promises room ahead.
+        // Only a write that needs new pages preallocates pages behind it.
         let ahead = if more > 0 {
             format.ahead(inode, &(first..pages.end))
         } else {
             0..0
         };
-        // Room ahead is only a guess, so it is not promised when space is scarce.
+        // Preallocation is only a guess, so no page is preallocated when space is scarce.
         if all + 2 * (ahead.end - ahead.start) + METADATA_MIN < free - free / PAGES_A_METADATA_PAGE
         {
             inode
