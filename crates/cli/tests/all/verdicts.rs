@@ -65,10 +65,10 @@ fn a_reason_explains_the_metric_that_was_asked_for() {
     let [a, b] = &files;
     let text = success(&["compare", a, b, "--by", "response_ms.p99"]);
     assert!(
-        text.contains("sooner than b by response_ms.p99; "),
+        text.contains("sooner than b by response_ms.p99. "),
         "{text}"
     );
-    assert!(text.contains("the slowest 1 % of its requests"), "{text}");
+    assert!(text.contains("The slowest 1 % of its requests"), "{text}");
     assert!(
         text.contains("response_ms.p99: at least 80 requests lie beyond"),
         "{text}"
