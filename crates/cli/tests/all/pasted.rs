@@ -136,7 +136,7 @@ fn a_report_of_smartctl_names_the_nearest_drive() {
     )
     .unwrap();
     let like = success(&["like", &text]);
-    assert!(like.contains("drive = \"seagate-ironwolf-8tb\""), "{like}");
+    assert!(like.contains("drive = \"wd-red-plus-8tb\""), "{like}");
     let error = refused(&["trace", "info", &text]);
     assert!(
         error.contains("fit --smart") && error.contains("fullstroke like"),
@@ -168,4 +168,42 @@ fn an_answer_that_a_command_does_not_have_names_the_command_that_has() {
         "rebuild.hours",
     ]);
     assert!(error.contains("fullstroke compare --vary"), "{error}");
+}
+
+#[test]
+fn rates_of_memory_and_of_buffers_are_named() {
+    let stack = project().join("stacks/slow/shingled.toml");
+    let stack = stack.to_str().unwrap();
+    // 1,500 writes of 128 KiB fit into the buffer of the drive.
+    let text = success(&["run", stack, "--requests", "1500"]);
+    assert!(text.contains("its medium moves at most 180 MB/s"), "{text}");
+    let long = success(&["run", stack, "--requests", "15000"]);
+    assert!(!long.contains("its medium moves at most"), "{long}");
+    // A pool takes the first writes into memory.
+    let pool = ["--set", "volume.layout=raidz1", "--set", "volume.drives=4"];
+    let text = success(&[&["run", stack, "--requests", "500"][..], &pool].concat());
+    assert!(
+        text.contains("The load wrote 65.5 MB, and the drives 0.0 MB"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_key_that_varies_twice_is_refused() {
+    let stack = project().join("stacks/demo/raid5.toml");
+    let stack = stack.to_str().unwrap();
+    for command in ["compare", "tune"] {
+        let error = refused(&[
+            command,
+            stack,
+            "--vary",
+            "volume.chunk=64KiB",
+            "--vary",
+            "volume.chunk=128KiB",
+        ]);
+        assert!(
+            error.contains("another --vary has the key `volume.chunk`"),
+            "{error}"
+        );
+    }
 }

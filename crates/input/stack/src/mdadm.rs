@@ -412,6 +412,12 @@ unused devices: <none>
         );
     }
 
+    #[test]
+    fn the_bitmap_of_a_cluster_lies_on_the_members() {
+        assert!(of(&DETAIL.replace("Bitmap : Internal", "Bitmap : Internal(Clustered)")).bitmap);
+        assert!(!of(&DETAIL.replace("Bitmap : Internal", "Bitmap : None")).bitmap);
+    }
+
     fn examined(device: &str, role: u32, states: &str, more: &str) -> String {
         format!(
             "{device}:\n          Magic : a92b4efc\n     Array UUID : 5a:b\n           Name : nas:0  (local to host nas)\n     \
@@ -488,6 +494,10 @@ unused devices: <none>
             (
                 mdstat("[>...]  recovery =  0.0% (1000000/7813896192) finish=2000min", "sdg[7](R)"),
                 "left out, a device that is being filled in place of a member that works",
+            ),
+            (
+                mdstat("bitmap: 0/1 pages [0KB], 65536KB chunk, file: /var/md0.bitmap", ""),
+                "left out, a bitmap in a file: /var/md0.bitmap",
             ),
             (
                 mdstat("", "").replace("sdb[1]", "sdb[1](W)"),

@@ -7,7 +7,7 @@
 mod reports;
 
 use crate::StackError;
-use reports::{Report, Row, reports};
+use reports::{ALL_DISKS, Report, Row, WHOLE_POOL, reports};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -42,6 +42,8 @@ pub struct ObservedLoad {
     pub flushes_per_s: f64,
     /// Discards per second. The load of a stack file has none.
     pub discards_per_s: f64,
+    /// True if the device may consist of several drives: an array, a pool, or all disks together.
+    pub several_drives: bool,
     /// True if the figures may cover the whole time since the start of the system.
     pub since_start: bool,
 }
@@ -186,6 +188,14 @@ impl ObservedLoad {
             if per_s > 0.0 {
                 let _ = writeln!(text, "# left out: {per_s:.1} {what} a second");
             }
+        }
+        if self.several_drives {
+            let _ = writeln!(
+                text,
+                "# {} may consist of several drives, and one drive may not carry the load. Give [volume] the layout:\n\
+                 # `fullstroke like` prints the layout from mdadm --detail or zpool status.",
+                self.device
+            );
         }
         if self.since_start {
             let _ = writeln!(
@@ -373,6 +383,9 @@ fn load(
         utilisation_percent: first(rows, &[("%util", 1.0), ("%b", 1.0), ("util", 1.0)]),
         flushes_per_s: mean(rows, "f/s").unwrap_or(0.0),
         discards_per_s: mean(rows, "d/s").unwrap_or(0.0),
+        several_drives: UPPER_DEVICES.iter().any(|name| device.starts_with(name))
+            || device == ALL_DISKS
+            || rows.iter().any(|row| row.contains_key(WHOLE_POOL)),
         since_start: false,
     })
 }
@@ -433,6 +446,23 @@ mod tests {
             !stack.contains("discards") && !stack.contains("since the start"),
             "{stack}"
         );
+        // The load of an array or a pool on one drive.
+        let says = |text: &str| {
+            read(text)
+                .to_stack("io", "wd-red-plus-4tb")
+                .unwrap()
+                .contains("several drives")
+        };
+        assert!(!says(&report(50.0, 4.0, 20.0, 0.0)));
+        assert!(says(&report(50.0, 4.0, 20.0, 0.0).replace("sda", "md0")));
+        let pool = |alloc: &str| {
+            format!(
+                "              capacity     operations     bandwidth \npool        alloc   free   read  write   read  write\n\
+                 ----------  -----  -----  -----  -----  -----  -----\nx           {alloc}  15.5T    120    340  7.50M  21.2M\n"
+            )
+        };
+        assert!(says(&pool("28.1T")));
+        assert!(!says(&pool("-")));
         // Requests smaller than a page keep their size.
         let load = read(&report(50.0, 4.0, 20.0, 0.0));
         let stack = load.to_stack("io", "wd-red-plus-4tb").unwrap();

@@ -239,6 +239,19 @@ impl ZfsPool {
         &self.devices[..data]
     }
 
+    /// Derives the bytes of a member from those of the pool. OpenZFS before 2.1 prints no sizes of drives.
+    fn derive_member_bytes(&mut self) {
+        let counted = match (self.layout.as_str(), self.draid) {
+            // `zpool list` counts a mirror once, and the parity of RAIDZ and dRAID as space.
+            ("mirror", _) => 1,
+            (_, Some((_, spares))) => self.width.saturating_sub(spares),
+            _ => self.width,
+        };
+        let drives = u64::from(self.vdevs) * u64::from(counted);
+        let derived = self.used.and_then(|(_, size)| size.checked_div(drives));
+        self.member_bytes = self.member_bytes.or(derived);
+    }
+
     /// Notes that the stack file leaves a device out.
     fn leaves_out(&mut self, what: &str, device: &str) {
         self.notes.push(format!("left out, {what}: {device}"));
@@ -694,6 +707,7 @@ fn finish(
     }
     pool.width = width;
     pool.vdevs = widths.len() as u32;
+    pool.derive_member_bytes();
     // A RAID 0 has no place for a special vdev, caches and logs.
     if pool.layout == "raid0" {
         let named = |entries: &[&Entry]| -> Vec<String> {

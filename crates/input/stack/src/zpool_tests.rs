@@ -417,3 +417,25 @@ fn a_list_in_bytes_is_read() {
     assert_eq!(pool.member_bytes, Some(8_001_559_953_408));
     assert_eq!(pool.used, Some((31_134_031_773_696, 47_850_746_839_040)));
 }
+
+#[test]
+fn a_list_without_sizes_of_drives_tells_the_size_of_the_pool() {
+    let list = |vdev: &str, width: usize, size: &str| {
+        let drives: String = (0..width)
+            .map(|drive| format!("    d{drive}      -      -      -  -  -  -  -  -  ONLINE\n"))
+            .collect();
+        format!(
+            "NAME   SIZE  ALLOC   FREE  CKPOINT  EXPANDSZ   FRAG    CAP  DEDUP    HEALTH  ALTROOT\n\
+             tank  {size}  1T  1T  -  -  9%  64%  1.00x  ONLINE  -\n  {vdev}  {size}  1T  1T  -  -  9%  64%  -  ONLINE\n{drives}"
+        )
+    };
+    for (vdev, width, size) in [
+        ("raidz2-0", 6, "43.7T"),
+        ("mirror-0", 2, "7.28T"),
+        ("draid1:3d:6c:1s-0", 6, "36.4T"),
+    ] {
+        let pool = &ZfsPool::read("list", &list(vdev, width, size)).unwrap()[0];
+        let terabytes = pool.member_bytes.unwrap() as f64 / 1e12;
+        assert!((terabytes - 8.0).abs() < 0.02, "{vdev}: {terabytes}");
+    }
+}

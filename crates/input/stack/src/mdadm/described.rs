@@ -120,7 +120,8 @@ impl MdadmBlock {
             "Layout" => self.layout(file, at, value)?,
             // A bitmap in a file of another disk costs the members nothing.
             "Intent Bitmap" => {
-                array.bitmap = value.eq_ignore_ascii_case("internal");
+                // `Internal(Clustered)` of a cluster is a bitmap on the members, too.
+                array.bitmap = value.to_ascii_lowercase().starts_with("internal");
                 if value.starts_with('/') {
                     array.leaves_out(&format!("a bitmap in a file: {value}"));
                 }

@@ -111,6 +111,8 @@ impl Listed {
         } else if line.contains("reshape =") || line.contains("reshape=") {
             // The text shows the old and the new layout mixed.
             return Err(reshapes(file, at));
+        } else if let Some((_, bitmap_file)) = bitmap_in_file(line) {
+            array.leaves_out(&format!("a bitmap in a file: {bitmap_file}"));
         } else if line.starts_with("bitmap:") {
             array.bitmap = true;
             let chunk = words.iter().position(|word| word.starts_with("chunk"));
@@ -217,6 +219,12 @@ impl Listed {
         let left = array.missing.split_off(filling);
         array.rebuilding = std::mem::replace(&mut array.missing, left);
     }
+}
+
+/// Splits the line of a bitmap that lies in a file of another disk, such as
+/// `bitmap: 0/1 pages [0KB], 65536KB chunk, file: /var/md0.bitmap`.
+fn bitmap_in_file(line: &str) -> Option<(&str, &str)> {
+    line.strip_prefix("bitmap:")?.split_once("file: ")
 }
 
 /// Returns the finished bytes and all bytes of a word such as `(249061376/2930134016)`, in KiB.

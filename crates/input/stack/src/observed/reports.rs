@@ -37,7 +37,7 @@ const SAR: &str = "sar -d";
 /// Transfers of all disks together.
 const SAR_ALL: &str = "sar -b";
 /// Name of the only row of `sar -b`.
-const ALL_DISKS: &str = "all disks";
+pub(super) const ALL_DISKS: &str = "all disks";
 pub(super) const ZPOOL: &str = "zpool iostat";
 
 /// Columns of `zpool iostat`. Further columns are latencies (`-l`).
@@ -214,6 +214,9 @@ fn begins_averages(line: &str, reports: &[Report]) -> bool {
     is_average(line) && reports.last().is_some_and(|report| !report.average)
 }
 
+/// Mark of the row of a pool or of a vdev.
+pub(super) const WHOLE_POOL: &str = "alloc";
+
 /// Mark of a row that consists of the rows below.
 const PARENT_OF_NEXT: &str = "";
 
@@ -227,6 +230,10 @@ fn row(file: &str, line: usize, columns: &Header<'_>, words: &[&str]) -> Result<
     for (place, (name, word)) in columns.names.iter().zip(words).enumerate() {
         let is_before = matches!(columns.tool, SAR | SAR_ALL) && place < columns.at;
         let is_other = columns.tool == ZPOOL && !(3..OF_ZPOOL.len()).contains(&place);
+        // A disk of a pool has no space of its own.
+        if columns.tool == ZPOOL && *name == "alloc" && *word != "-" {
+            row.insert(WHOLE_POOL.to_owned(), 1.0);
+        }
         if place == columns.at || is_before || is_other {
             continue;
         }
