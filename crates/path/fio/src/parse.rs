@@ -68,6 +68,7 @@ impl JobSet {
             }
             set.place(job)?;
         }
+        set.note_devices();
         set.described = sections.iter().map(described).collect();
         if let Some(last) = sections.last() {
             set.global = last.inherited.iter().map(written).collect();
@@ -239,6 +240,26 @@ impl JobSet {
         }
     }
 
+    /// Notes that several devices are one volume. Jobs on different disks would meet at the same
+    /// addresses.
+    fn note_devices(&mut self) {
+        let mut devices: Vec<&str> = Vec::new();
+        for name in self.jobs.iter().flat_map(|job| &job.files.names) {
+            if name.starts_with("/dev/") && !devices.contains(&name.as_str()) {
+                devices.push(name);
+            }
+        }
+        if devices.len() < 2 {
+            return;
+        }
+        let note = format!(
+            "the {} devices {} are one volume here, so their I/O has the same addresses; offset= sets jobs apart, and a job file for each device simulates disks alone",
+            devices.len(),
+            devices.join(", ")
+        );
+        self.notes.push(note);
+    }
+
     /// Appends a job, and sets the group, the stage and the awaited job.
     fn place(&mut self, mut job: FioJob) -> Result<(), FioError> {
         if let Some(last) = self.jobs.last() {
@@ -380,6 +401,25 @@ mod tests {
                 .unwrap();
         let places: Vec<(u32, usize)> = set.jobs.iter().map(|job| (job.group, job.stage)).collect();
         assert_eq!(places, [(0, 0), (0, 0), (1, 0), (2, 1), (2, 1)]);
+    }
+
+    #[test]
+    fn several_devices_are_noted_as_one_volume() {
+        let notes = |text: &str| parse(text).unwrap().notes;
+        for text in [
+            "[a]\nfilename=/dev/sda:/dev/sdb\n",
+            "[a]\nfilename=/dev/sda\n[b]\nfilename=/dev/sdb\n",
+        ] {
+            let notes = notes(text);
+            assert!(
+                notes
+                    .iter()
+                    .any(|note| note.contains("the 2 devices /dev/sda, /dev/sdb are one volume")),
+                "{text}: {notes:?}"
+            );
+        }
+        let one = "[global]\nfilename=/dev/sda\n[a]\n[b]\noffset=1g\n";
+        assert_eq!(notes(one), Vec::<String>::new());
     }
 
     #[test]

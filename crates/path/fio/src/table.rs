@@ -422,6 +422,7 @@ pub(crate) const OPTIONS: &[OptionEntry] = &[
             "log_unix_epoch",
             "log_alternate_epoch",
             "log_alternate_epoch_clock_id",
+            "job_start_clock_id",
             "log_issue_time",
             "log_window_value",
         ],
