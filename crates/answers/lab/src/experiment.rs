@@ -152,7 +152,8 @@ pub fn run(
     watched.into_report(&mut measured.report, &outcome, &drives);
     let (models, array) = (stack.drives(), &mut measured.report.array);
     array.drive_notes = outside(&models, &array.members);
-    array.media_notes = faster_than_media(&models, &array.members);
+    let faster = faster_than_media(&models, &array.members);
+    array.media_notes.extend(faster);
     measured.report.cost.wall_s = wall_s;
     measured.report.cost.requests_per_wall_s =
         wall_s.map(|wall_s| outcome.requests as f64 / wall_s.max(f64::MIN_POSITIVE));

@@ -286,9 +286,34 @@ impl Ranking {
         for note in self.trace_notes() {
             writeln!(f, "The trace: {note}")?;
         }
+        self.write_media(f)
+    }
+
+    /// Writes the notes on rates that media cannot hold. Notes of one kind differ in figures alone, so the
+    /// first note stands for the kind.
+    fn write_media(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = |note: &str| {
+            note.split(|at: char| at.is_ascii_digit())
+                .next()
+                .map(str::to_owned)
+        };
+        let mut kinds: Vec<(Option<String>, Vec<String>, &str)> = Vec::new();
         for candidate in &self.candidates {
             for note in &candidate.report.array.media_notes {
-                writeln!(f, "{}: {note}", candidate.label())?;
+                let found = kinds.iter_mut().find(|(one, ..)| *one == kind(note));
+                match found {
+                    Some((_, others, _)) => others.push(candidate.label()),
+                    None => kinds.push((kind(note), vec![candidate.label()], note)),
+                }
+            }
+        }
+        for (_, labels, note) in kinds {
+            match &labels[..] {
+                [label] => writeln!(f, "{label}: {note}")?,
+                [label, others @ ..] => {
+                    writeln!(f, "{label}: {note} (Likewise: {}.)", others.join(", "))?;
+                }
+                [] => {}
             }
         }
         Ok(())

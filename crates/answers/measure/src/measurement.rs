@@ -8,7 +8,7 @@ use crate::heads::HeadMovement;
 use crate::hosts::host_reports;
 use crate::interval::interval;
 use crate::layers::layer_reports;
-use crate::members::{MemberReport, member_reports};
+use crate::members::{MemberReport, in_memory, member_reports};
 use crate::metric::{CONFIDENCE, Metric};
 use crate::operations::{OperationsReport, operation_report};
 use crate::processes::{AcrossProcesses, ProcessTotals, fairness};
@@ -266,18 +266,7 @@ impl Measurement {
                 workloads: self.workloads.reports(simulated_s),
                 hosts: host_reports(&counters.hosts),
             },
-            array: ArrayReport {
-                rebuild: self.rebuilds.report(self.last_arrival),
-                energy: EnergyReport::new(&members, both.requests),
-                members,
-                layers: layer_reports(&counters.layers),
-                gear_shifts_s: counters
-                    .gear_shifts
-                    .iter()
-                    .map(|at| at.as_secs_f64())
-                    .collect(),
-                ..ArrayReport::default()
-            },
+            array: self.array(outcome, members),
             heads: self.heads.report(outcome.end),
             over_time: OverTime::default(),
             repeat: Repeat {
@@ -298,6 +287,23 @@ impl Measurement {
         MeasuredRun {
             report,
             batches: self.batches,
+        }
+    }
+
+    /// Returns the drives and the layers between host and drives.
+    fn array(&self, outcome: &RunOutcome, members: Vec<MemberReport>) -> ArrayReport {
+        let counters = &outcome.counters;
+        let total = self.batches.total();
+        let written = total.classes[OperationClass::Write as usize].sectors;
+        let shifts = counters.gear_shifts.iter();
+        ArrayReport {
+            rebuild: self.rebuilds.report(self.last_arrival),
+            energy: EnergyReport::new(&members, total.both().requests),
+            members,
+            media_notes: in_memory(written, &counters.drives).into_iter().collect(),
+            layers: layer_reports(&counters.layers),
+            gear_shifts_s: shifts.map(|at| at.as_secs_f64()).collect(),
+            ..ArrayReport::default()
         }
     }
 

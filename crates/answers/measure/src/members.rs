@@ -2,6 +2,7 @@
 
 use fullstroke_contract::{MemberStatistics, PowerState, PowerStatistics};
 use fullstroke_counters::{Counter, ReportNumber};
+use fullstroke_units::SECTOR_BYTES;
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
@@ -66,6 +67,24 @@ impl Serialize for MemberPower<'_> {
     }
 }
 
+/// Writes of a load, in sectors, below which a run says nothing about writes in memory: 1 MB.
+const WRITTEN_LEAST: u64 = 2_000;
+
+/// Returns a sentence if the drives have taken less than half of the sectors that the load wrote. Memory
+/// takes the first writes at once, so a short run shows the speed of memory.
+pub(crate) fn in_memory(written: u64, drives: &[MemberStatistics]) -> Option<String> {
+    let taken: u64 = drives.iter().map(|drive| drive.sectors_written.0).sum();
+    if written < WRITTEN_LEAST || taken.saturating_mul(2) >= written {
+        return None;
+    }
+    let megabytes = |sectors: u64| sectors as f64 * SECTOR_BYTES as f64 / 1e6;
+    Some(format!(
+        "The load wrote {:.1} MB, and the drives {:.1} MB: the rest is in memory, was replaced there, or was compressed. A longer load shows the rate of the drives.",
+        megabytes(written),
+        megabytes(taken)
+    ))
+}
+
 /// Returns one report for each drive; `seconds` is the length of the whole run.
 pub(crate) fn member_reports(
     drives: &[MemberStatistics],
@@ -78,4 +97,28 @@ pub(crate) fn member_reports(
         seconds,
     };
     drives.iter().zip(names).map(report).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullstroke_units::Sectors;
+
+    #[test]
+    fn writes_that_the_drives_have_not_taken_are_named() {
+        let drive = |sectors: u64| MemberStatistics {
+            sectors_written: Sectors(sectors),
+            ..MemberStatistics::default()
+        };
+        // Half of the data is on the drives.
+        assert_eq!(in_memory(4_000, &[drive(1_000), drive(1_000)]), None);
+        let note = in_memory(4_000, &[drive(1_000), drive(500)]).unwrap();
+        assert!(
+            note.starts_with("The load wrote 2.0 MB, and the drives 0.8 MB"),
+            "{note}"
+        );
+        // A load that writes nothing, or little.
+        assert_eq!(in_memory(0, &[drive(0)]), None);
+        assert_eq!(in_memory(1_999, &[drive(0)]), None);
+    }
 }

@@ -216,8 +216,8 @@ pub struct ArrayReport {
     /// sentence for each model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drive_notes: Vec<String>,
-    /// Drives that moved data faster than their media can, because buffers held the data; one
-    /// sentence for each model.
+    /// Sentences on rates that media cannot hold: writes that are in memory at the end of the run, and
+    /// drives whose buffers moved data faster than their media.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub media_notes: Vec<String>,
     /// Layers with readings between host and drives.
