@@ -519,6 +519,26 @@ fn a_small_write_of_a_draid_is_one_write_of_equal_length_on_each_drive_of_its_gr
     );
 }
 
+/// `zfs_vdev_mirror_non_rotating_seek_inc` is 1. A disk counts 2 for a near place and 5 for a far one, so that
+/// near reads stay on one disk.
+#[test]
+fn near_reads_stay_on_one_disk_and_spread_over_flash_devices() {
+    let drives = |is_flash: bool| {
+        let members = vec![Sectors(20_000_000); 2];
+        let keys = json!({ "prefetch": false });
+        let keys = keys.as_object().unwrap();
+        let settings = PoolSettings::read(Kind::Mirror, keys, &members).unwrap();
+        let mut bench = Bench::of(settings.on_flash(vec![is_flash; 2]));
+        for id in 0..3 {
+            bench.submit(id, Operation::Read, id * 512, 8, false);
+        }
+        let drives = bench.sent.iter().map(|(drive, _)| *drive);
+        drives.collect::<Vec<usize>>()
+    };
+    assert_eq!(drives(false), [0, 0, 0]);
+    assert_eq!(drives(true), [0, 1, 0]);
+}
+
 /// A scan knows a record only by its pointer (`dsl_scan_visit`).
 #[test]
 fn a_scan_reads_the_pointers_before_the_records() {
