@@ -1,7 +1,7 @@
 //! The steps of a transaction group (`spa_sync`, `dsl_pool_sync`, OpenZFS 2.1).
 //!
-//! A block of 128 KiB of pointers has 1,024 of them, and 84 KiB on the vdevs after compression. Metadata of a volume is written twice (`redundant_metadata=all`), that of the pool three
-//! times.
+//! A block of 128 KiB of pointers has 1,024 of them, and 84 KiB on the vdevs after compression.
+//! Metadata of a volume is written twice (`redundant_metadata=all`), that of the pool three times.
 
 use crate::allocate::{NoPlace, PoolSpace};
 use crate::classes::Class;
