@@ -372,7 +372,8 @@ mod tests {
 
     #[test]
     fn parentheses_in_the_name_of_a_task_are_no_command() {
-        let line = b"(sd-pam)-81 [001] d..1. 7.5: block_bio_queue: 8,0 WS 2048 + 8 [(sd-pam) 9 + 9]";
+        let line =
+            b"(sd-pam)-81 [001] d..1. 7.5: block_bio_queue: 8,0 WS 2048 + 8 [(sd-pam) 9 + 9]";
         let found = event(line, Names::Requests).unwrap().unwrap();
         assert_eq!((found.start, found.sectors, found.process), (2048, 8, 81));
         let line = b"(a)-81 [001] d..1. 7.5: block_rq_complete: 8,0 WS () 2048 + 8 [(a)]";
