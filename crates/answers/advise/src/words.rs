@@ -133,7 +133,7 @@ fn settings_chosen(first: &Finalist) -> String {
     let alike = match first.settings_alike {
         0 => String::new(),
         others => format!(
-            " The trials could not tell {} settings apart; these are the fastest.",
+            " The trials could not tell {} settings apart. The one shown was the fastest of them on the whole load.",
             others + 1
         ),
     };
@@ -390,8 +390,9 @@ fn with_a_slow_drive(first: &Finalist, wishes: &Wishes, factor: f64) -> String {
         (Some(_), Some(paused)) => format!("{when}, {paused} streams pause."),
         _ if !is_whole || slow.grows => format!("{when}, the array does not carry the load."),
         _ => format!(
-            "{when}, 99 % of requests end within {} ms and 99.9 % within {} ms (with all drives: {} ms).",
+            "{when}, 99 % of requests end within {} ms ({} ms if no drive is slow) and 99.9 % within {} ms ({} ms).",
             number(slow.p99_ms),
+            number(first.healthy.p99_ms),
             number(slow.p999_ms),
             number(first.healthy.p999_ms)
         ),
@@ -419,7 +420,7 @@ fn time_went(first: &Finalist, ranking: &Ranking) -> Option<String> {
         / report.array.members.len().max(1) as f64;
     let bursts = match report.times.time_ms.queue > whole * BURSTS_SHARE.max(BURSTS_TIMES * busy) {
         true => format!(
-            " Its drives are busy only {:.0} % of the time, but requests come in bursts.",
+            " The drives are busy only {:.0} % of the time, but requests come in bursts.",
             100.0 * busy
         ),
         false => String::new(),

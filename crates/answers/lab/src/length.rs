@@ -65,7 +65,7 @@ impl fmt::Display for Settled {
         match self.settling {
             Settling::Settled => write!(
                 f,
-                "The answer is settled: runs of {requests} requests are long enough."
+                "The answer is settled: runs of {requests} requests are long enough, and longer runs would hardly change the choice."
             ),
             Settling::BudgetSpent => write!(
                 f,

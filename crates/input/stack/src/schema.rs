@@ -339,7 +339,7 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
             "type": ["integer", "string"], "description": "upper limit of a rebuild on each filled member, in bytes a second; default none, for an array like md 200000KiB, as in md",
         },
         "sync_io_depth": {
-            "type": "integer", "description": "number of I/Os of a rebuild in flight up to which the rebuild does not make way for requests, for an array like md; an I/O is a page of 4 KiB with parity, and 64 KiB with copies. Linux 6.16 and later make way for every request above this limit (32). Default none, as in Linux 6.12, where a rebuild makes way only when a member has moved more than 64 sectors of other I/O",
+            "type": "integer", "description": "number of I/Os of a rebuild in flight up to which a rebuild of an array like md goes on although requests wait. Above this number the rebuild waits. An I/O is a page of 4 KiB with parity, and 64 KiB with copies. Linux 6.16 and later have 32. Default none, as in Linux 6.12: a rebuild waits if a member has moved more than 64 sectors of other I/O since the latest look that found I/O",
         },
     });
     let mut all = keys.as_object().cloned().unwrap_or_default();

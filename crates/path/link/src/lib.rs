@@ -11,7 +11,8 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `transfer.rs` | transfers; the trait |
+//! | `link.rs` | the trait [`Link`] |
+//! | `transfer.rs` | transfers and stations |
 //! | `fc_al.rs`, `scsi.rs` | the loop and the bus: one sender at a time |
 //! | `sas.rs` | two lanes for each member, one per direction |
 //! | `registry.rs` | all links by name |

@@ -33,8 +33,9 @@ pub struct LzvsGeoConfig {
     /// chunk may be a few sectors larger if whole sectors then come nearer to the ratio of the
     /// rates. The chunk of the faster member is larger by the ratio of the rates. Default 8KiB.
     pub blocking: Bytes,
-    /// Parts of the volume, in order. Each part has a size and a floor: no sequential transfer in
-    /// the part may fall below this rate. Default: no parts, one rate throughout.
+    /// Parts of the volume (not of a drive), in order, each a table: `size`, and `floor_mb_per_s` in
+    /// 10^6 bytes a second. No sequential transfer in a part falls below its floor. Default: no
+    /// parts, one rate throughout.
     pub zones: Vec<Floor>,
     /// Zones of each member, from its first address on. Default: the zones of the drives.
     pub member_zones: Vec<Vec<MemberZone>>,

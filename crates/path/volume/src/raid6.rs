@@ -36,9 +36,9 @@ pub struct Raid6Config {
     /// The failed members, counted from 0; at most two. Default none.
     pub failed: Vec<u32>,
     /// Number of stripes in memory, in pages of 4 KiB of each member: md's `stripe_cache_size`. A
-    /// write of part of a row reads no data and no parity that a stripe holds. Default 0: no stripe
-    /// is held. An array like md in a stack file has the default 256. An array like md has 17 to
-    /// 32768 stripes, and writes wait while all stripes have work.
+    /// write of part of a row reads no data and no parity that a stripe holds. An `ideal`
+    /// array has the default 0: no stripe is held. An array like md has 17 to 32768 stripes, by
+    /// default 256 in a stack file, and writes wait while all stripes have work.
     #[schemars(extend("x-default" = "`256` like md in a stack file, else `0`"))]
     pub stripe_cache: u32,
     /// Method for a partly written stripe: md's `rmw_level`. Read-modify-write reads the old data

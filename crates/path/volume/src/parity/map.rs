@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rotation {
-    /// Parity moves towards member 0, and data follows the parity. n consecutive chunks always lie
-    /// on n members.
+    /// Parity moves towards member 0, and data follows the parity. As many consecutive chunks of data
+    /// as the array has members always lie on all members.
     #[default]
     LeftSymmetric,
     /// Parity moves towards member 0, data restarts at member 0.
