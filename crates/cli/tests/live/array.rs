@@ -628,11 +628,16 @@ fn gears_that_cannot_be_are_refused_at_their_keys() {
 
 /// Waits until the hook has written `count` lines, and returns them.
 pub fn lines_of(hook: &Path, count: usize) -> Vec<String> {
+    lines_when(hook, |lines| lines.len() >= count)
+}
+
+/// Returns the lines that a hook wrote, as soon as there are `enough`.
+pub fn lines_when(hook: &Path, enough: impl Fn(&[String]) -> bool) -> Vec<String> {
     let began = Instant::now();
     loop {
         let text = fs::read_to_string(hook).unwrap_or_default();
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        if lines.len() >= count || began.elapsed() > PATIENCE {
+        if enough(&lines) || began.elapsed() > PATIENCE {
             return lines;
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
