@@ -59,6 +59,11 @@ const SHORTENED: &[(&str, &str)] = &[
         "fullstroke compare stacks/pools/l2arc-without.toml stacks/pools/l2arc.toml",
         "fullstroke compare stacks/pools/l2arc-without.toml stacks/pools/l2arc.toml --set workload.duration=20s --set measurement.warm_up=10s",
     ),
+    // The windows of a scrub of small records take two minutes of processor time.
+    (
+        "fullstroke compare stacks/pools/raidz2.toml --set volume.scrub=true --set 'workload.arrivals={process=\"poisson\",rate_per_s=1}' --vary volume.recordsize=16KiB,128KiB --by scrub.hours",
+        "fullstroke compare stacks/pools/raidz2.toml --set volume.scrub=true --set 'workload.arrivals={process=\"poisson\",rate_per_s=1}' --vary volume.recordsize=16KiB,128KiB --by response_ms.mean",
+    ),
     // The windows of a resilver of 16 TB take half a minute of processor time.
     (
         "fullstroke run stacks/pools/draid2.toml --set volume.rebuild=0 --set volume.resilver=spare",
