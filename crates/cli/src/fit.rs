@@ -14,8 +14,8 @@ use std::path::PathBuf;
 /// Write a drive file from measurements of your own disk: response times by queue depth, the report
 /// of smartctl, the data sheet, or a log.
 ///
-/// The answer has each measured row beside the model, and says of each key whether the measurements
-/// determine its value. Where the measurements do not determine a value, the answer takes the value
+/// The answer has each measured row beside the model. For each key the answer says if the
+/// measurements determine the value of the key. Where the measurements do not determine a value, the answer takes the value
 /// of the drive's class (desktop, laptop, nearline or sas) and marks the value as assumed.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]

@@ -406,7 +406,7 @@ mod tests {
         );
     }
 
-    /// Notes a rebuild that fills 10,000 sectors at each of these milliseconds.
+    /// Records a rebuild that fills 10,000 sectors at each of the times `at_ms`.
     fn jumps(
         until_ms: u64,
         at_ms: impl IntoIterator<Item = u64>,

@@ -179,7 +179,7 @@ impl ObservedLoad {
 }
 
 impl ObservedLoad {
-    /// Writes what the load leaves out, and what its figures rest on.
+    /// Writes comments on I/O that the load leaves out, and on the limits of the measured figures.
     fn write_notes(&self, text: &mut String) {
         for (what, per_s) in [
             ("flushes", self.flushes_per_s),

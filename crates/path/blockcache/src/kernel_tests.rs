@@ -64,7 +64,7 @@ struct Device {
     time: Duration,
     /// Number of requests in the device.
     busy: usize,
-    /// Writes among them that nobody waits for, by their numbers.
+    /// Numbers of the background writes in the device.
     background: HashSet<u64>,
     waiting: Vec<Request>,
     sums: Sums,

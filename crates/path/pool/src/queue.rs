@@ -5,8 +5,9 @@
 //!    below their least number have turns; then the first class below its largest number goes.
 //! 2. Synchronous classes are served in the order of arrival, the others by address: the next I/O
 //!    after the last one, within half a second of arrivals.
-//! 3. Neighbours of the chosen I/O join it, up to 1 MiB, or 128 KiB on a flash device. Reads join across gaps of 32 KiB. Optional
-//!    writes (skipped sectors) join across gaps of 4 KiB, and go away if they join nothing.
+//! 3. Neighbours of the chosen I/O join this I/O, up to 1 MiB, or 128 KiB on a flash device. Reads
+//!    join across gaps of 32 KiB. Optional writes (skipped sectors) join across gaps of 4 KiB, and go
+//!    away if they join nothing.
 
 use crate::classes::{ACTIVE_MAX, CLASSES, Class, LIMITS};
 use fullstroke_contract::{Operation, Slots};

@@ -116,7 +116,7 @@ pub enum ServeError {
         /// Error of the host.
         source: io::Error,
     },
-    /// Options that contradict each other or that the host cannot follow.
+    /// The options contradict each other, or the host cannot carry out an option.
     #[error("{0}")]
     Options(String),
 }

@@ -100,8 +100,8 @@ pub(super) fn left_out(pool: &str, lines: &[&str]) -> Vec<String> {
     notes
 }
 
-/// Returns the lines of `zpool status` that describe the pool, from its name to its tree, with their
-/// indices.
+/// Returns the lines of `zpool status` from the line `pool:` of a pool to the line `config:`, each with
+/// its index.
 pub(super) fn of_pool<'a>(
     pool: &str,
     lines: &'a [&'a str],
