@@ -292,22 +292,23 @@ impl Ranking {
     /// Writes the notes on rates that media cannot hold. Notes of one kind differ in figures alone, so the
     /// first note stands for the kind.
     fn write_media(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = |note: &str| {
-            note.split(|at: char| at.is_ascii_digit())
-                .next()
-                .map(str::to_owned)
-        };
-        let mut kinds: Vec<(Option<String>, Vec<String>, &str)> = Vec::new();
+        fn kind(note: &str) -> &str {
+            let first_digit = note.find(|letter: char| letter.is_ascii_digit());
+            &note[..first_digit.unwrap_or(note.len())]
+        }
+        let mut kinds: Vec<(&str, Vec<String>)> = Vec::new();
         for candidate in &self.candidates {
             for note in &candidate.report.array.media_notes {
-                let found = kinds.iter_mut().find(|(one, ..)| *one == kind(note));
+                let found = kinds
+                    .iter_mut()
+                    .find(|(first, _)| kind(first) == kind(note));
                 match found {
-                    Some((_, others, _)) => others.push(candidate.label()),
-                    None => kinds.push((kind(note), vec![candidate.label()], note)),
+                    Some((_, labels)) => labels.push(candidate.label()),
+                    None => kinds.push((note, vec![candidate.label()])),
                 }
             }
         }
-        for (_, labels, note) in kinds {
+        for (note, labels) in kinds {
             match &labels[..] {
                 [label] => writeln!(f, "{label}: {note}")?,
                 [label, others @ ..] => {

@@ -1,5 +1,9 @@
 //! Reads and writes quantities with units.
 
+use serde::Deserializer;
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
 use thiserror::Error;
 
 /// The reason why a quantity could not be read.
@@ -123,6 +127,25 @@ pub fn parse_bit_rate(text: &str) -> Result<u64, QuantityError> {
         &["Mbit/s"],
         "bit/s, kbit/s, Mbit/s, Gbit/s",
     )
+}
+
+/// Reads a quantity from a text. `expected` says in the error of another type what was expected.
+pub(crate) fn from_text<'de, T, D>(deserializer: D, expected: &'static str) -> Result<T, D::Error>
+where
+    T: FromStr<Err: fmt::Display>,
+    D: Deserializer<'de>,
+{
+    struct Visitor<T>(&'static str, PhantomData<T>);
+    impl<T: FromStr<Err: fmt::Display>> serde::de::Visitor<'_> for Visitor<T> {
+        type Value = T;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<T, E> {
+            text.parse().map_err(E::custom)
+        }
+    }
+    deserializer.deserialize_str(Visitor(expected, PhantomData))
 }
 
 /// Reads a number with one of `units`. `examples` are the units that the message of a number

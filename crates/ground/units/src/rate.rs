@@ -1,6 +1,6 @@
 //! Bits per second.
 
-use crate::quantity::parse_bit_rate;
+use crate::quantity::{from_text, parse_bit_rate};
 use crate::{Bytes, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -53,17 +53,10 @@ impl Serialize for BitRate {
 }
 impl<'de> Deserialize<'de> for BitRate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<BitRate, D::Error> {
-        struct Visitor;
-        impl serde::de::Visitor<'_> for Visitor {
-            type Value = BitRate;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a rate with its unit in quotes, such as \"25Mbit/s\"")
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<BitRate, E> {
-                text.parse().map_err(E::custom)
-            }
-        }
-        deserializer.deserialize_str(Visitor)
+        from_text(
+            deserializer,
+            "a rate with its unit in quotes, such as \"25Mbit/s\"",
+        )
     }
 }
 impl JsonSchema for BitRate {

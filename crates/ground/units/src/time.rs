@@ -1,7 +1,7 @@
 //! Time on a layer's own timeline: integer nanoseconds, never a host clock.
 
 use crate::overflow;
-use crate::quantity::{QuantityError, parse};
+use crate::quantity::{QuantityError, from_text, parse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -317,17 +317,10 @@ impl Serialize for Duration {
 }
 impl<'de> Deserialize<'de> for Duration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-        struct Visitor;
-        impl serde::de::Visitor<'_> for Visitor {
-            type Value = Duration;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a time with its unit in quotes, such as \"10s\"")
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Duration, E> {
-                text.parse().map_err(E::custom)
-            }
-        }
-        deserializer.deserialize_str(Visitor)
+        from_text(
+            deserializer,
+            "a time with its unit in quotes, such as \"10s\"",
+        )
     }
 }
 impl JsonSchema for Duration {

@@ -197,19 +197,18 @@ pub(crate) fn load_with(
 
 /// Returns true for a drive of the library with shingled tracks, zones or several actuators.
 pub(crate) fn is_special(name: &str) -> bool {
-    let document = document(name, &Folder::default());
-    let has = |key: &str| {
-        document
-            .as_ref()
-            .is_ok_and(|document| document.values().contains_key(key))
-    };
-    has("shingled") || has("zoned") || has("actuators")
+    has_one_of(name, &["shingled", "zoned", "actuators"])
 }
 
 /// Returns true for a drive of the library whose shingled tracks the drive manages itself.
 pub(crate) fn is_shingled(name: &str) -> bool {
+    has_one_of(name, &["shingled"])
+}
+
+/// Returns true if the file of a drive of the library has one of these keys.
+fn has_one_of(name: &str, keys: &[&str]) -> bool {
     let document = document(name, &Folder::default());
-    document.is_ok_and(|document| document.values().contains_key("shingled"))
+    document.is_ok_and(|document| keys.iter().any(|&key| document.values().contains_key(key)))
 }
 
 fn document(name: &str, folder: &Folder) -> Result<Document, StackError> {

@@ -6,6 +6,7 @@ use fullstroke_contract::registry::{Keys, read_unlisted};
 use fullstroke_drive::DriveModel;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use nearest::{NVME_FLASH, SATA_FLASH};
 pub use nearest::{Wanted, mixed_with_flash, nearest, nearest_to};
 
 /// The facts of all drives of the library. The models of all drives take 100 ms to build, because

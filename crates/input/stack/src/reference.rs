@@ -178,7 +178,7 @@ fn files(page: &mut String) {
         page,
         "All file systems",
         "The file system that programs work on. The table has an effect only with a workload of programs. [files.md](../files.md) describes the models. \
-         The table has these keys and the keys of its kind.",
+         A table takes the keys below, and the keys of the file system that `kind` names.",
     );
     keys(page, schema_of::<FilesKeys>().as_value());
     policies(
@@ -500,20 +500,26 @@ fn table_name(key: &str, list: bool, table: &Value) -> String {
     })
 }
 
+/// Returns the name of the type whose definition a property refers to.
+fn type_name(property: &Value) -> Option<&str> {
+    property["$ref"].as_str()?.rsplit('/').next()
+}
+
+/// Returns the alternatives of a schema.
+fn options(schema: &Value) -> impl Iterator<Item = &Value> {
+    let lists = ["oneOf", "anyOf"].map(|list| schema[list].as_array());
+    lists.into_iter().flatten().flatten()
+}
+
 /// Returns the object schemas with keys that a value may follow.
 fn table_schemas<'v>(property: &'v Value, root: &'v Value) -> Vec<&'v Value> {
-    if let Some(name) = property["$ref"]
-        .as_str()
-        .and_then(|path| path.rsplit('/').next())
-    {
+    if let Some(name) = type_name(property) {
         return table_schemas(&root["$defs"][name], root);
     }
     if property["properties"].is_object() {
         return vec![property];
     }
-    let options = ["oneOf", "anyOf"].map(|list| property[list].as_array());
-    let options = options.into_iter().flatten().flatten();
-    options
+    options(property)
         .flat_map(|option| table_schemas(option, root))
         .collect()
 }
@@ -541,15 +547,10 @@ fn one_line(text: &str) -> String {
 
 /// Returns the values of an enumeration with their descriptions.
 fn described_values<'v>(property: &'v Value, root: &'v Value) -> Vec<(&'v str, &'v str)> {
-    if let Some(name) = property["$ref"]
-        .as_str()
-        .and_then(|path| path.rsplit('/').next())
-    {
+    if let Some(name) = type_name(property) {
         return described_values(&root["$defs"][name], root);
     }
-    let options = ["oneOf", "anyOf"].map(|list| property[list].as_array());
-    let options = options.into_iter().flatten().flatten();
-    options
+    options(property)
         .flat_map(
             |option| match (option["const"].as_str(), option["description"].as_str()) {
                 (Some(name), Some(description)) => vec![(name, description)],
@@ -585,10 +586,7 @@ fn kind(property: &Value, root: &Value) -> String {
     if let Some(words) = property["x-value"].as_str() {
         return words.to_owned();
     }
-    if let Some(name) = property["$ref"]
-        .as_str()
-        .and_then(|path| path.rsplit('/').next())
-    {
+    if let Some(name) = type_name(property) {
         return match name {
             "Bytes" => "size".to_owned(),
             "Duration" => "time".to_owned(),

@@ -2,7 +2,7 @@
 //! `-j`. `fit` makes a drive file of the same report, and takes the drive from here.
 
 use crate::StackError;
-use crate::facts::{Wanted, nearest_to};
+use crate::facts::{NVME_FLASH, SATA_FLASH, Wanted, nearest_to};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -80,8 +80,8 @@ impl ReportedDrive {
     pub fn flash(&self) -> Option<&'static str> {
         match (self.solid, self.nvme) {
             (false, _) => None,
-            (true, true) => Some("nvme-tlc-1tb"),
-            (true, false) => Some("samsung-870-evo-1tb"),
+            (true, true) => Some(NVME_FLASH),
+            (true, false) => Some(SATA_FLASH),
         }
     }
 

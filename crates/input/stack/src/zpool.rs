@@ -58,7 +58,7 @@ const STATES: [&str; 9] = [
 const HEADINGS: [&str; 6] = ["logs", "log", "cache", "spares", "special", "dedup"];
 
 /// The drive of a special vdev, a cache and a log in a stack file, until its owner names the model.
-const FLASH: &str = "samsung-870-evo-1tb";
+const FLASH: &str = facts::SATA_FLASH;
 
 /// A line of the tree of vdevs.
 struct Entry<'a> {
@@ -550,10 +550,7 @@ impl<'a> Behind<'a> {
     /// Returns true if another device of the same mirror holds the log already. One device stands for
     /// a mirror, because both halves take each block of the log at the same time.
     fn is_other_half(&mut self, tree: &[Entry], index: usize) -> bool {
-        let indent = tree[index].indent;
-        let parent = tree[..index]
-            .iter()
-            .rposition(|before| before.indent < indent);
+        let parent = parent_of(tree, index);
         let Some(mirror) = parent.filter(|&parent| kind(tree[parent].name).is_some()) else {
             return false;
         };
@@ -599,6 +596,12 @@ fn special_device<'a>(
     Ok(())
 }
 
+/// Returns the index of the line that the line at `index` is indented below.
+fn parent_of(tree: &[Entry], index: usize) -> Option<usize> {
+    let indent = tree[index].indent;
+    (tree[..index].iter()).rposition(|before| before.indent < indent)
+}
+
 /// State of the data of a member.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Filled {
@@ -618,10 +621,7 @@ fn stands_for_member(tree: &[Entry], index: usize) -> Option<Filled> {
     if is_group(entry.name) {
         return None;
     }
-    let parent = tree[..index]
-        .iter()
-        .rev()
-        .find(|before| before.indent < entry.indent);
+    let parent = parent_of(tree, index).map(|parent| &tree[parent]);
     let Some(parent) = parent.filter(|parent| is_group(parent.name)) else {
         return Some(Filled::Whole);
     };

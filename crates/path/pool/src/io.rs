@@ -256,6 +256,14 @@ impl PoolIo {
         columns.any(|column| !self.is_readable(first + column.child as usize))
     }
 
+    /// Writes the map of a block into `self.map`, of a dRAID with the skipped sectors.
+    fn place_with_skips(&mut self, dva: Dva, psize: u64, old: bool) {
+        self.place(dva, psize, old);
+        if self.is_draid(dva.vdev) {
+            self.map.pad();
+        }
+    }
+
     /// Writes the map of a block into `self.map`.
     fn place(&mut self, dva: Dva, psize: u64, old: bool) {
         let mut map = std::mem::take(&mut self.map);
@@ -438,11 +446,8 @@ impl PoolIo {
         purpose: Purpose,
         cause: Cause,
     ) -> u32 {
-        self.place(dva, psize, false);
+        self.place_with_skips(dva, psize, false);
         let block = self.keep(purpose, cause);
-        if self.is_draid(dva.vdev) {
-            self.map.pad();
-        }
         let map = std::mem::take(&mut self.map);
         let first = self.first(dva.vdev);
         let columns = map.columns().iter().map(|column| (column, Some(block)));

@@ -54,8 +54,8 @@ const SHINGLED: [&str; 32] = [
 const FLASH: [&str; 3] = ["NVME", "SSD", "MZ7"];
 
 /// The device of the library for flash devices behind NVMe, and behind SATA or SAS.
-const NVME_MODEL: &str = "nvme-tlc-1tb";
-const SATA_MODEL: &str = "samsung-870-evo-1tb";
+pub(crate) const NVME_FLASH: &str = "nvme-tlc-1tb";
+pub(crate) const SATA_FLASH: &str = "samsung-870-evo-1tb";
 
 /// Speeds of one class differ by at most this part: 5,400 and 5,980 revolutions per minute are both
 /// called 5,400.
@@ -135,10 +135,10 @@ pub fn nearest_to(wanted: &Wanted) -> String {
     if let Some(drive) = library.iter().find(named) {
         return drive.name.clone();
     }
-    let flash = || devices.iter().filter(|name| !name.is_empty());
-    if flash().count() > 0 && flash().all(|name| is_flash(name)) {
-        let is_nvme = flash().any(|name| name.to_ascii_uppercase().contains("NVME"));
-        return if is_nvme { NVME_MODEL } else { SATA_MODEL }.to_owned();
+    let given = || devices.iter().filter(|name| !name.is_empty());
+    if given().count() > 0 && given().all(|name| is_flash(name)) {
+        let is_nvme = given().any(|name| name.to_ascii_uppercase().contains("NVME"));
+        return if is_nvme { NVME_FLASH } else { SATA_FLASH }.to_owned();
     }
     let shingled = shingled || devices.iter().any(|device| is_shingled(device));
     let suits = |drive: &&Facts| match shingled {
@@ -280,11 +280,11 @@ mod tests {
         };
         assert_eq!(
             of(&["/dev/nvme0n1p1", "", "/dev/nvme1n1p1"]),
-            (NVME_MODEL.to_owned(), false)
+            (NVME_FLASH.to_owned(), false)
         );
         assert_eq!(
             of(&["ata-Samsung_SSD_870_EVO_4TB_S6"]),
-            (SATA_MODEL.to_owned(), false)
+            (SATA_FLASH.to_owned(), false)
         );
         assert_eq!(
             of(&["/dev/nvme0n1p1", "/dev/sda1"]),

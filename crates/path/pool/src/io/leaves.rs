@@ -17,10 +17,7 @@ impl PoolIo {
         (dva, psize, old): (Dva, u64, bool),
         class: Class,
     ) -> bool {
-        self.place(dva, psize, old);
-        if self.is_draid(dva.vdev) {
-            self.map.pad();
-        }
+        self.place_with_skips(dva, psize, old);
         let map = std::mem::take(&mut self.map);
         let first = self.first(dva.vdev);
         let lost: Vec<(usize, u64, u64)> = map
