@@ -11,9 +11,8 @@ use crate::{
     FlashOutcome, Wishes, loss,
 };
 use fullstroke_lab::{
-    ComparedStack, Condition, DEFAULT_BUDGET, REBUILD_REQUESTS_OF_MANY, Ranking, Recipe, RunResult,
-    Settled, Settling, Varied, kwh_a_year, mean_watts_half_width, next_factor, run_all,
-    sample_rebuild,
+    ComparedStack, Condition, DEFAULT_BUDGET, Ranking, RebuildEffort, Recipe, RunResult, Settled,
+    Settling, Varied, kwh_a_year, mean_watts_half_width, next_factor, run_all, sample_rebuild,
 };
 use fullstroke_measure::{Difference, Metric, RebuildReport, Stop, factor_in_words};
 use fullstroke_stack::Stack;
@@ -446,7 +445,7 @@ impl AdviceRequest {
                 recipe,
                 ran,
                 self.jobs,
-                REBUILD_REQUESTS_OF_MANY,
+                RebuildEffort::OF_MANY,
                 &Stop::default(),
             )?;
             let rebuild = ran.measured.report.array.rebuild.clone();

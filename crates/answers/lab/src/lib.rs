@@ -82,7 +82,7 @@ pub use race::{CandidateResult, Race, RaceRules};
 pub use ranked::Ranked;
 pub use ranking::Ranking;
 pub use reasons::Reason;
-pub use rebuild::{REBUILD_REQUESTS_OF_MANY, sample_rebuild};
+pub use rebuild::{RebuildEffort, sample_rebuild};
 pub use render::capacity;
 pub use search_goal::{LargestLoad, MostRanking, SearchGoal};
 pub use space::{Combinations, Point};

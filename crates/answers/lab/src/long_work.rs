@@ -1,6 +1,6 @@
 //! Work that takes hours of simulated time: a rebuild, and a scrub of a pool.
 
-use crate::rebuild::{REBUILD_REQUESTS, REBUILD_REQUESTS_OF_MANY, sample_rebuild};
+use crate::rebuild::{RebuildEffort, sample_rebuild};
 use crate::scrub::{SCRUB_WINDOWS, SCRUB_WINDOWS_OF_MANY, sample_scrub};
 use crate::{LabError, Recipe, RunResult};
 use fullstroke_measure::{Metric, Stop};
@@ -16,7 +16,7 @@ pub fn sample_long_work(
     jobs: usize,
     stop: &Stop,
 ) -> Result<(), LabError> {
-    sample_rebuild(recipe, ran, jobs, REBUILD_REQUESTS, stop)?;
+    sample_rebuild(recipe, ran, jobs, RebuildEffort::SINGLE, stop)?;
     sample_scrub(recipe, ran, jobs, SCRUB_WINDOWS, stop)
 }
 
@@ -35,7 +35,7 @@ pub fn sample_long_work_of_each<'a>(
 ) -> Result<(), LabError> {
     let scrubs = wanted.into_iter().any(|metric| metric.is_of_scrub());
     for (recipe, ran) in recipes.into_iter().zip(ran) {
-        sample_rebuild(recipe, ran, jobs, REBUILD_REQUESTS_OF_MANY, stop)?;
+        sample_rebuild(recipe, ran, jobs, RebuildEffort::OF_MANY, stop)?;
         if scrubs {
             sample_scrub(recipe, ran, jobs, SCRUB_WINDOWS_OF_MANY, stop)?;
         }

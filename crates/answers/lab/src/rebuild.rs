@@ -8,11 +8,13 @@
 //! speed, times the mean slowness; each window counts with the part of the drive that is nearest to
 //! it.
 //!
-//! A window has a load of its own: a part of a trace, or a seed.
+//! A window has a load of its own: a part of a trace, or a seed. A trace that is short enough is the
+//! load of each window. Parts of a longer trace differ: a rebuild does more of its work in the quiet
+//! parts, so that the mean of the speeds counts (`windows.rs`).
 
 use crate::rebuild_plan::plan;
 use crate::windows::{
-    ScanPart, WINDOWS_FIRST, Window, WindowMean, scan_parts, search, search_parts,
+    Differences, ScanPart, WINDOWS_FIRST, Window, WindowMean, scan_parts, search, search_parts,
 };
 use crate::{ComparedStack, LabError, Recipe, RunResult, run_all};
 use fullstroke_measure::{RebuildPlan, RebuildReport, Stop};
@@ -23,11 +25,8 @@ use std::cell::Cell;
 /// Largest number of windows: 12 + 24 + 48 + 96.
 const WINDOWS_MAX: usize = 180;
 
-/// Relative half width of the interval that ends the search.
-const PRECISION: f64 = 0.01;
-
-/// The same for each of several parts. A window with scattered records differs more from its
-/// neighbours, and costs more events.
+/// Relative half width of the interval that ends the search for each of several parts. A window
+/// with scattered records differs more from its neighbours, and costs more events.
 const PRECISION_OF_PARTS: f64 = 0.03;
 
 /// Length of a window in simulated seconds, and least length.
@@ -37,12 +36,33 @@ const WINDOW_MIN_S: f64 = 5.0;
 /// Largest number of requests in a window, so that a busy load does not take minutes.
 pub(crate) const REQUESTS_MAX: f64 = 40_000.0;
 
-/// Largest number of requests in all windows of a single answer. Two million requests beside the
-/// rebuild of 24 TB take about 20 s of processor time.
-pub(crate) const REBUILD_REQUESTS: u64 = 2_000_000;
+/// Longest trace that is the load of each window as a whole.
+const WHOLE_TRACE_S: f64 = 600.0;
 
-/// The same for one of many answers, such as the layouts of an advice.
-pub const REBUILD_REQUESTS_OF_MANY: u64 = 800_000;
+/// Work that an answer is worth.
+#[derive(Clone, Copy, Debug)]
+pub struct RebuildEffort {
+    /// Relative half width of the interval that ends the search.
+    precision: f64,
+    /// Largest number of requests in all windows.
+    requests_max: u64,
+}
+
+impl RebuildEffort {
+    /// A single answer. Two million requests beside the rebuild of 24 TB take about 20 s of
+    /// processor time.
+    pub const SINGLE: RebuildEffort = RebuildEffort {
+        precision: 0.01,
+        requests_max: 2_000_000,
+    };
+
+    /// One of many answers, such as the layouts of an advice. Three percent of the hours hardly
+    /// change a chance of data loss.
+    pub const OF_MANY: RebuildEffort = RebuildEffort {
+        precision: 0.03,
+        requests_max: 800_000,
+    };
+}
 
 /// Share of a window, and largest time, before the speed counts.
 const SETTLING_SHARE: f64 = 0.25;
@@ -53,9 +73,8 @@ const SETTLING_MAX_S: f64 = 15.0;
 const PAGE_BYTES: u64 = 4096;
 
 /// Replaces the hours of a rebuild in `ran` by hours from windows all over the drive, with an
-/// interval. A rebuild that ended in the run stays as measured. At most `requests_max` requests are
-/// simulated, and the number of simulated requests is returned. The result depends on the seed of the
-/// stack alone.
+/// interval. A rebuild that ended in the run stays as measured. Returns the number of simulated
+/// requests. The result depends on the seed of the stack alone.
 ///
 /// # Errors
 /// Errors of the stack or of a run.
@@ -63,7 +82,7 @@ pub fn sample_rebuild(
     recipe: &Recipe,
     ran: &mut RunResult,
     jobs: usize,
-    requests_max: u64,
+    effort: RebuildEffort,
     stop: &Stop,
 ) -> Result<u64, LabError> {
     let report = &ran.measured.report;
@@ -80,7 +99,7 @@ pub fn sample_rebuild(
     let requests = report.arrived.requests;
     let sampling = Sampling::new(recipe, requests, seconds)?;
     let precision = match sampling.parts.len() {
-        1 => PRECISION,
+        1 => effort.precision,
         _ => PRECISION_OF_PARTS,
     };
     let mut all = 0;
@@ -98,10 +117,11 @@ pub fn sample_rebuild(
             // faster than at half the full speed.
             let all_s = (windows + next) as f64 * sampling.window_s;
             windows + next <= WINDOWS_MAX
-                && simulated.get() + next_requests <= requests_max / sampling.parts.len() as u64
+                && simulated.get() + next_requests
+                    <= effort.requests_max / sampling.parts.len() as u64
                 && all_s <= 2.0 * sampling.ideal_s
         };
-        let mean = search(precision, run, has_room)?;
+        let mean = search(precision, sampling.differences(), run, has_room)?;
         all += simulated.get();
         Ok(mean)
     })?;
@@ -127,12 +147,16 @@ pub(crate) struct Sampling<'a> {
     /// Load of a window, as a multiple of the load of the stack.
     factor: f64,
     settling: Duration,
+    /// Simulated seconds for a second of the trace; `None` if requests wait for completions, so that
+    /// a run does not keep the times of the trace.
+    time_scale: Option<f64>,
     first_seed: u64,
 }
 
 impl<'a> Sampling<'a> {
     fn new(recipe: &'a Recipe, requests: u64, seconds: f64) -> Result<Sampling<'a>, LabError> {
         let stack = recipe.candidate()?.stack;
+        let is_trace = stack.trace_file().is_some();
         let members = stack.rebuilt_members()?;
         let table = members
             .first()
@@ -147,10 +171,11 @@ impl<'a> Sampling<'a> {
         // The first windows take at most half of the time of a whole rebuild. Otherwise the windows
         // of a small drive would cost more than the rebuild.
         let of_rebuild_s = ideal_s / (2 * WINDOWS_FIRST) as f64;
-        let wanted_s = WINDOW_S
-            .min(REQUESTS_MAX / rate)
-            .min(of_rebuild_s)
-            .max(WINDOW_MIN_S);
+        let longest_s = of_rebuild_s.min(REQUESTS_MAX / rate);
+        let wanted_s = match is_trace && seconds <= longest_s.min(WHOLE_TRACE_S) {
+            true => seconds,
+            false => WINDOW_S.min(longest_s).max(WINDOW_MIN_S),
+        };
         Ok(Sampling {
             plans,
             table,
@@ -168,7 +193,9 @@ impl<'a> Sampling<'a> {
         seconds: f64,
         wanted_s: f64,
     ) -> Result<Sampling<'a>, LabError> {
-        let stack = recipe.candidate()?.stack;
+        let candidate = recipe.candidate()?;
+        let is_open = candidate.can_be_hurried()?;
+        let stack = candidate.stack;
         // Each part of a trace is about as long as a window; a short trace is one part.
         let count = (seconds / wanted_s).floor().clamp(1.0, WINDOWS_MAX as f64) as usize;
         let mut parts = stack.trace_parts(count)?.unwrap_or_default();
@@ -192,13 +219,22 @@ impl<'a> Sampling<'a> {
             trace_parts: parts,
             factor: wanted_s / seconds,
             settling: Duration::from_millis((1000.0 * settling_s) as u64),
+            time_scale: is_open.then(|| stack.trace_time_scale()),
             first_seed: stack.seed().0,
         })
     }
 
+    /// Returns the cause of the differences between windows.
+    pub(crate) fn differences(&self) -> Differences {
+        match self.trace_parts.len() {
+            0 | 1 => Differences::Place,
+            _ => Differences::Load,
+        }
+    }
+
     /// Runs windows of a part at these places. `before` is the number of windows before them, so that
-    /// each has a load of its own. Returns `None` if the rebuild made no progress in a window. Also
-    /// returns the number of simulated requests.
+    /// each has a load of its own. Returns `None` if a window has no rebuild. Also returns the number
+    /// of simulated requests.
     fn windows(
         &self,
         part: ScanPart,
@@ -221,9 +257,15 @@ impl<'a> Sampling<'a> {
         let simulated = simulated.sum();
         let window = |(&place, ran): (&f64, &RunResult)| {
             let rebuild = ran.measured.report.array.rebuild.as_ref()?;
-            rebuild.slowness.is_finite().then_some(Window {
+            let pace = rebuild.pace;
+            let slowness = match self.differences() {
+                Differences::Place => rebuild.slowness,
+                Differences::Load => pace.slowness(),
+            };
+            Some(Window {
                 place,
-                slowness: rebuild.slowness,
+                slowness,
+                seconds: pace.seconds,
                 filled_share: rebuild.share,
             })
         };
@@ -242,9 +284,7 @@ impl<'a> Sampling<'a> {
                     true => *from + Duration::from_millis((1000.0 * first_part * length) as u64),
                     false => *to,
                 };
-                let keys = &mut recipe.overrides.trace_keys;
-                keys.insert("from".to_owned(), json!(from));
-                keys.insert("to".to_owned(), json!(to));
+                limit(&mut recipe, *from, to);
             }
             None => {
                 if let Some(scaled) = recipe.scaled(self.factor * first_part)? {
@@ -257,6 +297,34 @@ impl<'a> Sampling<'a> {
         Ok(recipe)
     }
 
+    /// Returns the load of window number `index`, and the simulated time before the speed counts.
+    ///
+    /// Parts of a trace follow each other without a gap, so that all windows together count the
+    /// trace once: a window counts from the first request of its part to the first request of the
+    /// next part. Before, the window replays the end of the part before.
+    fn load_and_settling(&self, index: usize) -> Result<(Recipe, Duration), LabError> {
+        let part = self.trace_parts.get(index % self.trace_parts.len().max(1));
+        let (Some(&[from, to]), Some(scale)) = (part, self.time_scale) else {
+            return Ok((self.load(index, 1.0)?, self.settling));
+        };
+        let seconds = |seconds: f64| Duration::from_nanos((1e9 * seconds) as u64);
+        let settling_s = self.settling.as_secs_f64() / scale;
+        let first = self.trace_parts.iter().map(|[from, _]| *from).min();
+        let before_s = from.as_secs_f64() - first.unwrap_or(from).as_secs_f64();
+        let mut recipe = self.recipe.clone();
+        if before_s < settling_s {
+            // Nothing, or too little, lies before the part.
+            let length_s = to.as_secs_f64() - from.as_secs_f64();
+            limit(&mut recipe, from, to + Duration::from_nanos(1));
+            let settling_s = settling_s.min(SETTLING_SHARE * length_s);
+            return Ok((recipe, seconds(settling_s * scale)));
+        }
+        let begin = from - seconds(settling_s);
+        limit(&mut recipe, begin, to + Duration::from_nanos(1));
+        let settling_s = from.as_secs_f64() - begin.as_secs_f64();
+        Ok((recipe, seconds(settling_s * scale)))
+    }
+
     /// Builds the run of window number `index` at `place` of a part.
     fn candidate(
         &self,
@@ -264,13 +332,13 @@ impl<'a> Sampling<'a> {
         place: f64,
         index: usize,
     ) -> Result<ComparedStack, LabError> {
-        let mut recipe = self.load(index, 1.0)?;
+        let (mut recipe, settling) = self.load_and_settling(index)?;
         let bytes = self.begin_bytes(place);
         let (table, set) = (&self.table, &mut recipe.overrides.set);
         set.push(format!("{table}.rebuild_from={bytes}"));
         set.extend(part.assignment(table));
         let mut candidate = recipe.candidate()?;
-        candidate.rebuild_settling = self.settling;
+        candidate.rebuild_settling = settling;
         Ok(candidate)
     }
 
@@ -307,4 +375,11 @@ impl<'a> Sampling<'a> {
             ..rebuild.clone()
         };
     }
+}
+
+/// Limits the replayed part of a trace. `to` is excluded.
+fn limit(recipe: &mut Recipe, from: Duration, to: Duration) {
+    let keys = &mut recipe.overrides.trace_keys;
+    keys.insert("from".to_owned(), json!(from));
+    keys.insert("to".to_owned(), json!(to));
 }

@@ -56,13 +56,16 @@ impl Progress {
         scrubbed.next().is_none().then_some(first)
     }
 
-    /// Returns the hours of all records at the pace since `begin`.
-    fn pace_since(self, begin: Option<Progress>) -> Option<f64> {
-        let (share, hours) = match begin.filter(|begin| begin.share < self.share) {
-            Some(begin) => (self.share - begin.share, self.hours - begin.hours),
-            None => (self.share, self.hours),
+    /// Returns the progress since `begin`; all of it if nothing was read since.
+    fn since(self, begin: Option<Progress>) -> Option<Progress> {
+        let since = match begin.filter(|begin| begin.share < self.share) {
+            Some(begin) => Progress {
+                share: self.share - begin.share,
+                hours: self.hours - begin.hours,
+            },
+            None => self,
         };
-        (share > 0.0 && hours > 0.0).then(|| hours / share)
+        (since.share > 0.0 && since.hours > 0.0).then_some(since)
     }
 }
 
@@ -111,7 +114,7 @@ pub(crate) fn sample_scrub(
             let index = number * windows_max + before;
             paces(&loads, part, places, index, jobs, stop)
         };
-        search(PRECISION, run, has_room)
+        search(PRECISION, loads.differences(), run, has_room)
     })?;
     let Some(mean) = mean else {
         return Ok(());
@@ -148,9 +151,11 @@ fn paces(
     let ran = run_all(&candidates, jobs, &|_| {})?;
     let window = |(&place, both): (&f64, &[RunResult])| {
         let [whole, begin] = [0, 1].map(|index| Progress::of(&both[index].measured.report));
+        let since = whole?.since(begin)?;
         Some(Window {
             place,
-            slowness: whole?.pace_since(begin)?,
+            slowness: since.hours / since.share,
+            seconds: 3600.0 * since.hours,
             filled_share: whole?.share,
         })
     };

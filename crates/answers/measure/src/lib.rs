@@ -138,7 +138,7 @@ pub use metric::{AbsentMetric, Metric, UnknownMetric};
 pub use operations::{OperationReport, OperationsReport};
 pub use perfetto::{PERFETTO_REQUESTS, PerfettoFile, PerfettoRun, PerfettoTrace, PerfettoWindow};
 pub use processes::{AcrossProcesses, GroupReport, ProcessReport, ResponseSummary};
-pub use rebuild::{RebuildPlan, RebuildReport};
+pub use rebuild::{RebuildPace, RebuildPlan, RebuildReport};
 pub use recorder::{Progress, RunRecorder};
 pub use reference::reference;
 pub use render::{STAR, factor_in_words, number, p99_in_words, percentile, table};

@@ -47,6 +47,25 @@ pub struct RebuildReport {
     /// at the full speed of the zones.
     #[serde(skip)]
     pub slowness: f64,
+    /// Progress since the settling time, which may be none.
+    #[serde(skip)]
+    pub pace: RebuildPace,
+}
+
+/// Progress of a rebuild in a part of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RebuildPace {
+    /// Length of the part of the run, in seconds.
+    pub seconds: f64,
+    /// Seconds for the same progress at the full speed of the zones.
+    pub ideal_s: f64,
+}
+
+impl RebuildPace {
+    /// Returns the seconds for each second at full speed; infinite without progress.
+    pub fn slowness(self) -> f64 {
+        self.seconds / self.ideal_s
+    }
 }
 
 /// The rebuilds of a run, as notices tell.
@@ -186,25 +205,39 @@ impl RebuildSettling {
         }
     }
 
-    /// Returns the slowness from the settling time to the last whole second up to `last_arrival`, or
-    /// to the end of the rebuild; `None` if a member did not move in this time.
-    fn slowness(&self, plans: &[RebuildPlan], last_arrival: Time) -> Option<f64> {
+    /// Returns the progress from the settling time to the last whole second up to `last_arrival`, or
+    /// to the end of the rebuild; `None` if this time has no length.
+    fn pace(&self, plans: &[RebuildPlan], last_arrival: Time) -> Option<RebuildPace> {
         let end = whole_steps(last_arrival);
         let (mut began, mut ended, mut ideal_s) = (Time::NEVER, Time::ZERO, 0.0);
         for (index, plan) in plans.iter().enumerate() {
             let member = self.members.get(index)?;
-            let from = member.settled?;
-            let done = member.done_at(end);
-            if done <= from.done {
-                return None;
-            }
+            // Without a notice after the settling time, the member has not moved since.
+            let from = member.settled.unwrap_or(RebuildMark {
+                at: self.until,
+                done: member.latest.done,
+            });
+            let done = member.done_at(end).max(from.done);
             began = began.min(from.at);
             let is_whole = done >= plan.used;
             ended = ended.max(if is_whole { member.latest.at } else { end });
             ideal_s += plan.ideal_s(from.done.0, done.0);
         }
-        let elapsed_s = ended.saturating_since(began).as_secs_f64();
-        (ideal_s > 0.0 && elapsed_s > 0.0).then(|| elapsed_s / ideal_s)
+        let seconds = ended.saturating_since(began).as_secs_f64();
+        (seconds > 0.0).then_some(RebuildPace { seconds, ideal_s })
+    }
+
+    /// Returns the slowness in the same time; `None` if a member did not move.
+    fn slowness(&self, plans: &[RebuildPlan], last_arrival: Time) -> Option<f64> {
+        let end = whole_steps(last_arrival);
+        let moved = |member: &MemberProgress| {
+            member
+                .settled
+                .is_some_and(|from| member.done_at(end) > from.done)
+        };
+        let all_moved = self.members.len() >= plans.len() && self.members.iter().all(moved);
+        let pace = self.pace(plans, last_arrival).filter(|_| all_moved)?;
+        (pace.ideal_s > 0.0).then(|| pace.slowness())
     }
 }
 
@@ -255,6 +288,7 @@ impl RebuildReport {
             windows: 0,
             simulated_share: share,
             slowness: settled.unwrap_or(slowness),
+            pace: settling.pace(plans, last_arrival).unwrap_or_default(),
         })
     }
 }
@@ -448,9 +482,13 @@ mod tests {
                 "{last_ms}: {slowness}"
             );
         }
-        let early = settling.slowness(&plans, Time::from_nanos(1_999_000_000));
+        let early = Time::from_nanos(1_999_000_000);
         assert_eq!(
-            early, None,
+            (
+                settling.slowness(&plans, early),
+                settling.pace(&plans, early)
+            ),
+            (None, None),
             "nothing moves between the first second and itself"
         );
     }
@@ -463,5 +501,16 @@ mod tests {
             .unwrap();
         let expected = 4.0 / (3.0 * 10_000.0 * 512.0 / 200e6);
         assert!((slowness / expected - 1.0).abs() < 1e-9, "{slowness}");
+    }
+
+    #[test]
+    fn a_member_that_stands_still_has_a_pace_without_progress() {
+        let (plan, settling) = jumps(2_000, [500, 1_200, 1_500]);
+        let last = Time::from_nanos(9_900_000_000);
+        let plans = [plan];
+        assert_eq!(settling.slowness(&plans, last), None);
+        let pace = settling.pace(&plans, last).unwrap();
+        assert_eq!((pace.seconds, pace.ideal_s), (7.0, 0.0));
+        assert_eq!(pace.slowness(), f64::INFINITY);
     }
 }

@@ -8,8 +8,8 @@ use fullstroke_counters::Counter;
 use fullstroke_drive::{DriveConfig, DriveModel, PowerConfig};
 use fullstroke_engine::{Engine, Finished, Observer as _, RunOutcome};
 use fullstroke_measure::{
-    MeasuredRun, Measurement, Metric, RebuildReport, RunIdentity, RunRecorder, ScrubReport,
-    StreamsReport, WarmUp,
+    MeasuredRun, Measurement, Metric, RebuildPace, RebuildReport, RunIdentity, RunRecorder,
+    ScrubReport, StreamsReport, WarmUp,
 };
 use fullstroke_units::{Duration, Random, Seed, Time};
 use fullstroke_workload::Streams;
@@ -329,6 +329,7 @@ fn every_metric_has_its_value_in_the_json_under_its_name() {
         windows: 12,
         simulated_share: 0.5,
         slowness: 2.0,
+        pace: RebuildPace::default(),
     });
     report.array.scrub = Some(ScrubReport {
         hours: 12.0,

@@ -242,6 +242,13 @@ impl Stack {
         Ok((!windows.is_empty()).then_some(windows))
     }
 
+    /// Returns the seconds that a second of the replayed trace takes in a run. Several traces have
+    /// the factor of the first.
+    pub fn trace_time_scale(&self) -> f64 {
+        let workloads = self.workloads.all();
+        workloads.first().map_or(1.0, |one| one.time_scale())
+    }
+
     /// Returns true if the seed changes nothing but the angles of the platters, and the stack does
     /// not choose the angles: all workloads are traces, and `volume.spindles` is absent.
     pub fn only_angles_are_random(&self) -> bool {

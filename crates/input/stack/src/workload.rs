@@ -62,9 +62,15 @@ pub(crate) trait Workload: Send + Sync {
         None
     }
 
-    /// Returns the arrival time of each request of a trace; `None` if the workload is not a trace.
+    /// Returns the arrival time of each request of a trace, in the time of the trace; `None` if the
+    /// workload is not a trace.
     fn arrival_times(&self) -> Option<Result<Vec<Duration>, StackError>> {
         None
+    }
+
+    /// Returns the seconds that a second of the trace takes in a run: 1 unless `time_scale` is set.
+    fn time_scale(&self) -> f64 {
+        1.0
     }
 
     /// Returns true for a job file of fio.

@@ -216,7 +216,12 @@ impl Trace {
     /// `to`.
     fn arrivals(&self) -> Result<Vec<Duration>, StackError> {
         let error = |error| StackError::trace(&error);
-        let mut reader = SharedReader::open(&self.file, &self.options()).map_err(error)?;
+        // The keys `from` and `to` count in the time of the trace.
+        let options = TraceOptions {
+            time_scale: 1.0,
+            ..self.options()
+        };
+        let mut reader = SharedReader::open(&self.file, &options).map_err(error)?;
         let mut arrivals = Vec::new();
         let limit = self.config.requests.unwrap_or(u64::MAX);
         while (arrivals.len() as u64) < limit
@@ -297,6 +302,10 @@ impl Workload for Trace {
 
     fn arrival_times(&self) -> Option<Result<Vec<Duration>, StackError>> {
         Some(self.arrivals())
+    }
+
+    fn time_scale(&self) -> f64 {
+        self.config.time_scale
     }
 }
 
