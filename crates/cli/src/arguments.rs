@@ -1,5 +1,6 @@
 //! Parses the command line, with clap's messages about numbers in plain words.
 
+use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error, Parser};
 use std::error::Error as _;
@@ -16,7 +17,7 @@ fn parse_from<C: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Resul
     let matches = command.try_get_matches_from_mut(arguments);
     matches
         .and_then(|mut matches| C::from_arg_matches_mut(&mut matches))
-        .map_err(|error| plain(error, &command))
+        .map_err(|error| with_owners(plain(error, &command), &command))
 }
 
 /// Lets every option take a negative number. Otherwise clap takes `-5` for an unknown option, and
@@ -46,6 +47,44 @@ fn plain(error: Error, command: &Command) -> Error {
     };
     let message = format!("{option}: found `{value}`; expected {expected}\n");
     Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+}
+
+/// Names the subcommands that have an option which the chosen subcommand lacks. A similar option
+/// of the chosen subcommand comes first, because a misspelling is more likely.
+fn with_owners(mut error: Error, command: &Command) -> Error {
+    if error.kind() != ErrorKind::UnknownArgument || error.get(ContextKind::SuggestedArg).is_some()
+    {
+        return error;
+    }
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let Some(long) = option.strip_prefix("--") else {
+        return error;
+    };
+    let mut owners = Vec::new();
+    add_owners(command, "", long, &mut owners);
+    if owners.is_empty() {
+        return error;
+    }
+    let tip = format!("'--{long}' is an option of {}", owners.join(", "));
+    let tips = ContextValue::StyledStrs(vec![StyledStr::from(tip)]);
+    error.insert(ContextKind::Suggested, tips);
+    error
+}
+
+/// Adds the path of each subcommand with the option, such as `trace info`.
+fn add_owners(command: &Command, path: &str, long: &str, owners: &mut Vec<String>) {
+    for subcommand in command.get_subcommands() {
+        let path = format!("{path} {}", subcommand.get_name());
+        let has_option = subcommand
+            .get_arguments()
+            .any(|argument| argument.get_long() == Some(long));
+        if has_option {
+            owners.push(format!("'{}'", path.trim_start()));
+        }
+        add_owners(subcommand, &path, long, owners);
+    }
 }
 
 #[cfg(test)]
@@ -79,6 +118,32 @@ mod tests {
         }
         let message = message("--scale", "half");
         assert!(message.contains("--scale <FACTOR>: found `half`; expected a number"));
+    }
+
+    #[derive(Debug, Parser)]
+    struct Commands {
+        #[command(subcommand)]
+        command: Subcommands,
+    }
+
+    #[derive(Debug, clap::Subcommand)]
+    enum Subcommands {
+        Run(Options),
+        Compare {
+            #[arg(long)]
+            vary: Vec<String>,
+        },
+    }
+
+    #[test]
+    fn an_option_of_another_subcommand_is_refused_with_the_name_of_that_subcommand() {
+        let message = |option: &str| {
+            let arguments = ["program", "run", option, "1"].map(OsString::from);
+            parse_from::<Commands>(arguments).unwrap_err().to_string()
+        };
+        assert!(message("--vary").contains("tip: '--vary' is an option of 'compare'"));
+        assert!(message("--request").contains("'--requests'"));
+        assert!(!message("--nothing").contains("is an option of"));
     }
 
     #[test]
