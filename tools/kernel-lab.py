@@ -6,6 +6,9 @@ file, and prints each line of the file with the member I/O that the kernel issue
 With --drive, members are drives that `fullstroke serve` simulates at a slow speed; times are those
 of the drives.
 The emulation is in software, so that no root is needed and the host's kernel may be any.
+With --counted the clock of the guest counts instructions, 1 ns each, and idle time passes at once: the guest is
+as quick on each machine, and no slower than its members. The one processor runs the process of the requests before
+md's threads, as if the process had a processor of its own.
 
 A scenario consists of lines:
 
@@ -16,7 +19,8 @@ A scenario consists of lines:
   cold                   empties the stripe cache to 17 stripes
   fail N                 takes member N out
   add N                  takes member N out and adds it as a new one; md rebuilds it, and the sums of loads have
-                         rebuilt_kib: what is written to it in the first half of a member
+                         rebuilt_kib: what is written to it in the first half of a member after the first second of
+                         the load, in which the I/O ends that md began without requests
   set FILE VALUE         writes a file of /sys/block/md0/md
   r OFFSET BYTES         a read; w is a write, s a write with O_DSYNC
   load KIND ORDER BYTES DEPTH COUNT OFFSET SPAN SEED
@@ -175,13 +179,17 @@ def archive_of(root, modules, scenario, arguments, at):
         copy.write_bytes(kernel_module(path))
         order.append(copy.name)
     (root / "modules.order").write_text("\n".join(order) + "\n")
-    null_blk = (f"nr_devices={arguments.members} gb={arguments.gib} bs=512 memory_backed={arguments.memory} queue_mode=2 irqmode=2 "
-                f"completion_nsec={arguments.latency_us * 1000} hw_queue_depth={1024 if arguments.zfs else 64} rotational={arguments.rotational}"
+    queue = arguments.queue or (1024 if arguments.zfs else 64)
+    null_blk = (f"nr_devices={0 if arguments.step_us else arguments.members} gb={arguments.gib} bs=512 memory_backed={arguments.memory} queue_mode=2 irqmode=2 "
+                f"completion_nsec={arguments.latency_us * 1000} hw_queue_depth={queue} rotational={arguments.rotational}"
                 + (f" max_sectors={arguments.max_sectors}" if arguments.max_sectors else ""))
+    # Members of different latencies are made one by one.
+    latencies = [arguments.latency_us * 1000 + member * arguments.step_us * 1000 for member in range(arguments.members)] if arguments.step_us else []
+    apart = f"{arguments.gib * 1024} {arguments.memory} {queue} {arguments.max_sectors}"
     names = [f"vd{chr(ord('a') + member)}" if arguments.drive else f"nullb{member}" for member in range(arguments.members)]
     null_blk = "" if arguments.drive else null_blk
     (root / "settings").write_text(f"NULL_BLK='{null_blk}'\nNAMES='{' '.join(names)}'\nELEVATOR={arguments.elevator}\n"
-                                   f"ROTATIONAL={arguments.rotational}\nHALF={arguments.gib << 20}\nREBUILT=\nMODE={'all' if arguments.metadata else 'single'}\nRECORDS={int(arguments.metadata)}\n"
+                                   f"ROTATIONAL={arguments.rotational}\nHALF={arguments.gib << 20}\nLATENCIES='{' '.join(map(str, latencies))}'\nAPART='{apart}'\nFIRST={'first' if arguments.counted else ''}\nREBUILT=\nMODE={'all' if arguments.metadata else 'single'}\nRECORDS={int(arguments.metadata)}\n"
                                    f"ORIGIN_MIB={arguments.gib * 1024}\nORIGIN_US={arguments.latency_us}\nFLASH_US={arguments.flash_us}\nBLOCK=512\n")
     (root / "scenario").write_text(scenario)
     shutil.copy(HERE / ("pools.sh" if arguments.zfs else "caches.sh" if arguments.cache else "init.sh"), root / "init")
@@ -239,7 +247,8 @@ def emulate(image, archive, out, arguments, socket):
     speed = arguments.speed if socket else 1
     # A clock of instructions has one processor. Idle time passes at once with `sleep=off`.
     clock = ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-rtc", "clock=vm", "-smp", "1"]
-    emulated = [*clock, "-m", "8192"] if arguments.zfs else ["-accel", "tcg,thread=multi", "-smp", "2", "-m", "3072"]
+    parallel = ["-accel", "tcg,thread=multi", "-smp", "2"]
+    emulated = [*(clock if arguments.counted else parallel), "-m", "8192" if arguments.zfs else "3072"]
     command = ["qemu-system-x86_64", *disks, *emulated, "-nographic", "-no-reboot", "-nic", "none",
                  "-kernel", str(image), "-initrd", str(archive), "-append", "console=ttyS0 quiet loglevel=1 panic=-1 no_timer_check"]
     done, failed, last = False, False, ""
@@ -270,19 +279,24 @@ def main():
     parser.add_argument("--members", type=int, default=8, help="number of members [default: 8]")
     parser.add_argument("--gib", type=int, default=1, help="size of a member in GiB [default: 1]")
     parser.add_argument("--latency-us", type=int, default=4000, help="time of a member's request in µs [default: 4000]")
+    parser.add_argument("--step-us", type=int, default=0, help="each member needs this time longer than the member before, so that requests do not end together [default: 0]")
     parser.add_argument("--drive", help="members are drives of the library that `fullstroke serve` simulates, instead of null_blk")
     parser.add_argument("--speed", type=float, default=0.05, help="speed of the time of served drives; slow, so that the guest's own time hardly counts [default: 0.05]")
     parser.add_argument("--program", type=Path, default=Path("target/release/fullstroke"), help="the program that serves drives [default: target/release/fullstroke]")
     parser.add_argument("--elevator", default="none", help="elevator of the members; mq-deadline joins more [default: none]")
     parser.add_argument("--rotational", type=int, default=1, choices=[0, 1], help="1 if md shall take the members for disks [default: 1]")
     parser.add_argument("--max-sectors", type=int, default=0, help="sectors of the largest request of a member [default: the kernel's, 255]")
+    parser.add_argument("--queue", type=int, default=0, help="requests of a member that are carried out at a time [default: 64, with --zfs 1024]")
     parser.add_argument("--memory", type=int, default=1, choices=[0, 1], help="1 if members keep their data [default: 1]")
     parser.add_argument("--metadata", action="store_true", help="print member I/O before the data, at a negative offset, too")
     parser.add_argument("--zfs", action="store_true", help="arrays are pools; --kernel is a folder of unpacked packages")
     parser.add_argument("--cache", action="store_true", help="a cache on a flash device in front of a device, instead of an array")
+    parser.add_argument("--counted", action="store_true", help="the clock of the guest counts instructions, 1 ns each; always with --zfs, never with --drive")
     parser.add_argument("--flash-us", type=int, default=500, help="time of a request of the flash device in µs [default: 500]")
     parser.add_argument("--verbose", action="store_true", help="print everything that the guest says")
     arguments = parser.parse_args()
+    # Served drives take the time of the host.
+    arguments.counted = (arguments.counted or arguments.zfs) and not arguments.drive
     try:
         needs("qemu-system-x86_64", "ldd", "cpio", "cc")
         scenario = arguments.scenario.read_text()

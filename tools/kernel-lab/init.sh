@@ -14,6 +14,18 @@ for module in $(cat /modules.order); do
 	*) insmod /lib/modules/$module ;;
 	esac || echo "FAIL: insmod $module"
 done
+# Members of different latencies: size in MiB, memory, requests at a time, sectors of the largest request.
+number=0
+for latency in $LATENCIES; do
+	[ $number = 0 ] && mount -t configfs none /sys/kernel/config
+	at=/sys/kernel/config/nullb/nullb$number
+	mkdir $at
+	set -- $APART
+	echo $1 > $at/size; echo 512 > $at/blocksize; echo 2 > $at/queue_mode; echo 2 > $at/irqmode
+	echo $2 > $at/memory_backed; echo $3 > $at/hw_queue_depth; [ $4 = 0 ] || echo $4 > $at/max_sectors
+	echo $latency > $at/completion_nsec; echo 1 > $at/power
+	number=$((number + 1))
+done
 T=/sys/kernel/tracing
 echo 16384 > $T/buffer_size_kb
 echo mono > $T/trace_clock
@@ -22,6 +34,8 @@ echo 1 > $T/events/block/block_rq_issue/enable
 for name in $NAMES; do
 	queue=/sys/block/$name/queue
 	echo $ROTATIONAL > $queue/rotational; echo $ELEVATOR > $queue/scheduler
+	# An elevator holds twice as many requests as the member, too few for one request at a time.
+	[ $ELEVATOR = none ] || [ $(cat $queue/nr_requests) -ge 64 ] || echo 64 > $queue/nr_requests
 done
 first=/sys/block/${NAMES%% *}/queue
 echo "kernel: $(uname -r), members of $(cat $first/max_sectors_kb) KiB a request, $(cat $first/scheduler)"
@@ -91,7 +105,8 @@ member_io() {
 		if (!(d in slot) || begin == "") next
 		if (sector < data[d]) { early[kind]++; early_kib[kind] += sectors / 2; if (mode == "all") printf " %s%s@-%sK+%sK", kind, slot[d], number((data[d] - sector) / 2), number(sectors / 2); next }
 		if (mode == "single" || mode == "all") printf " %s%s@%sK+%sK", kind, slot[d], number((sector - data[d]) / 2), number(sectors / 2)
-		if (slot[d] == rebuilt && kind == "W" && sector - data[d] < half) rebuilt_kib += sectors / 2
+		# In the first second of a load, members have the I/O that the rebuild began without requests.
+		if (end == "" && slot[d] == rebuilt && kind == "W" && sector - data[d] < half && time_of() > begin + 1) rebuilt_kib += sectors / 2
 		n[kind]++; kib[kind] += sectors / 2; each[slot[d] kind] += 1; bytes[slot[d] kind] += sectors / 2
 	}
 	END {
@@ -111,7 +126,7 @@ member_io() {
 }
 run() {
 	echo > $T/trace; echo 1 > $T/tracing_on
-	requests /dev/md0 "$@" || echo "FAIL: requests $*"
+	requests $FIRST /dev/md0 "$@" || echo "FAIL: requests $*"
 	echo 0 > $T/tracing_on
 }
 while read -r line; do

@@ -9,10 +9,12 @@
  *   requests DEVICE stream BYTES COUNT OFFSET
  *     Sequential writes through the page cache, and fsync.
  *
- * Marks in the kernel's trace begin and end the run. */
+ * Marks in the kernel's trace begin and end the run. `requests first DEVICE ...` has the processor
+ * before all other processes and threads, as if the process had a processor of its own. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,6 +133,13 @@ static void stream(const char *device, size_t bytes, long count, off_t offset) {
 }
 
 int main(int count, char **argument) {
+    if (count > 1 && !strcmp(argument[1], "first")) {
+        struct sched_param priority = {.sched_priority = 1};
+        if (sched_setscheduler(0, SCHED_FIFO, &priority)) fail("sched_setscheduler");
+        /* Best effort, level 4. Otherwise mq-deadline would hold back all I/O of md's threads. */
+        if (syscall(SYS_ioprio_set, 1, 0, 2 << 13 | 4)) fail("ioprio_set");
+        count--, argument++;
+    }
     trace = open("/sys/kernel/tracing/trace_marker", O_WRONLY);
     if (count == 6 && !strcmp(argument[2], "single"))
         single(argument[1], argument[3][0], atoll(argument[4]), atol(argument[5]));

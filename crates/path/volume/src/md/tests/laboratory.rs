@@ -55,12 +55,22 @@ pub(super) struct Laboratory {
     gauges: Vec<Gauge>,
     pub(super) now: Time,
     latency: Duration,
+    /// Time that each member needs longer than the member before.
+    pub(super) step: Duration,
+    /// For members that carry out one request at a time, the time at which each member is free.
+    free_at: Option<Vec<Time>>,
     /// Latency of a flush of a member; zero for a member without a write cache.
     pub(super) flush_latency: Duration,
     /// Completions by time and order of submission.
     flying: BinaryHeap<Reverse<Landing>>,
     submissions: u64,
+    /// Time that the processor needs to send an I/O to a member.
+    pub(super) issue_time: Duration,
+    /// Time at which the processor has sent all member I/O so far.
+    sent: Time,
     pub(super) issued: Vec<MemberIo>,
+    /// Times of all member I/O so far.
+    issued_at: Vec<Time>,
     /// Number of flushes that members got.
     pub(super) flushes: u64,
     pub(super) done: Vec<Completion>,
@@ -74,8 +84,12 @@ impl Laboratory {
         members: usize,
         records: MdRecords,
     ) -> Laboratory {
-        let mut laboratory = Laboratory::new(layout, keys, members);
-        let array = match laboratory.array {
+        Laboratory::new(layout, keys, members).with_records(records)
+    }
+
+    /// Returns the laboratory with md's records on the members.
+    pub(super) fn with_records(mut self, records: MdRecords) -> Laboratory {
+        let array = match self.array {
             TestedArray::Stripes(mut array) => {
                 if records.partial_parity {
                     array.core.add_log();
@@ -85,8 +99,8 @@ impl Laboratory {
             TestedArray::Copies(array) => RecordedArray::Copies(array),
             TestedArray::Recorded(_) => unreachable!("a new array has no records yet"),
         };
-        laboratory.array = TestedArray::Recorded(Box::new(Recorder::new(array, records)));
-        laboratory
+        self.array = TestedArray::Recorded(Box::new(Recorder::new(array, records)));
+        self
     }
 
     /// Returns an array of members without elevators.
@@ -138,10 +152,15 @@ impl Laboratory {
             gauges: vec![gauge; members],
             now: Time::ZERO,
             latency,
+            step: Duration::ZERO,
+            free_at: None,
             flush_latency: latency,
             flying: BinaryHeap::new(),
             submissions: 0,
+            issue_time: Duration::ZERO,
+            sent: Time::ZERO,
             issued: Vec::new(),
+            issued_at: Vec::new(),
             flushes: 0,
             done: Vec::new(),
         }
@@ -165,6 +184,7 @@ impl Laboratory {
                     let member = port.index();
                     let bytes = |sectors: u64| sectors * 512;
                     if request.operation.transfers() {
+                        self.issued_at.push(self.now);
                         self.issued.push((
                             request.operation,
                             member,
@@ -176,9 +196,14 @@ impl Laboratory {
                     self.gauges[member].queue_length += 1;
                     let latency = match request.operation {
                         Operation::Flush => self.flush_latency,
-                        _ => self.latency,
+                        _ => self.latency + self.step * member as u64,
                     };
-                    let due = self.now + latency;
+                    self.sent = self.sent.max(self.now) + self.issue_time;
+                    let mut due = self.sent + latency;
+                    if let Some(free_at) = &mut self.free_at {
+                        due = self.sent.max(free_at[member]) + latency;
+                        free_at[member] = due;
+                    }
                     self.flying.push(Reverse((
                         due,
                         self.submissions,
@@ -191,6 +216,22 @@ impl Laboratory {
                 Effect::Notice { .. } => {}
             }
         }
+    }
+
+    /// Makes the members carry out one request at a time.
+    pub(super) fn one_at_a_time(&mut self) {
+        self.free_at = Some(vec![Time::ZERO; self.gauges.len()]);
+    }
+
+    /// Returns the I/O of `issued` after a time.
+    pub(super) fn issued_after(&self, time: Time) -> impl Iterator<Item = &MemberIo> {
+        let times = &self.issued_at[self.issued_at.len() - self.issued.len()..];
+        let after = move |(_, at): &(&MemberIo, &Time)| **at > time;
+        self.issued
+            .iter()
+            .zip(times)
+            .filter(after)
+            .map(|(io, _)| io)
     }
 
     /// Returns the number of requests that have ended.
