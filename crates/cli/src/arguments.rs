@@ -49,8 +49,8 @@ fn plain(error: Error, command: &Command) -> Error {
     Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
 }
 
-/// Names the subcommands that have an option which the chosen subcommand lacks. A similar option
-/// of the chosen subcommand comes first, because a misspelling is more likely.
+/// Adds to an error about an unknown option the names of other subcommands with this option. If the
+/// chosen subcommand has a similar option, the error stays, because a misspelling is more likely.
 fn with_owners(mut error: Error, command: &Command) -> Error {
     if error.kind() != ErrorKind::UnknownArgument || error.get(ContextKind::SuggestedArg).is_some()
     {

@@ -1,9 +1,9 @@
 //! Parts of a workload that are the same for all candidates.
 
+use crate::space::shuffle;
 use crate::{LabError, Recipe};
 use fullstroke_stack::Stack;
 use fullstroke_units::Duration;
-use serde_json::json;
 
 /// Parts of a workload. A trace is cut into parts with equal numbers of requests. The parts stand
 /// in random order, so that the first few parts are a sample of the whole trace. Any other workload
@@ -24,11 +24,8 @@ impl Batches {
         let stack = Stack::load(&recipe.file, &recipe.overrides)?;
         let mut random = stack.seed().stream("batches");
         let mut windows = stack.trace_parts(count)?.unwrap_or_default();
-        // Fisher-Yates shuffle with the seed of the stack, so that all candidates see the same
-        // order.
-        for place in (1..windows.len()).rev() {
-            windows.swap(place, random.below(place as u64 + 1) as usize);
-        }
+        // With the seed of the stack, so that all candidates see the same order.
+        shuffle(&mut windows, &mut random);
         let count = if windows.is_empty() {
             count
         } else {
@@ -56,11 +53,7 @@ impl Batches {
     pub fn recipe(&self, recipe: &Recipe, batch: usize) -> Recipe {
         let mut recipe = recipe.clone();
         match self.windows.get(batch) {
-            Some([from, to]) => {
-                let keys = &mut recipe.overrides.trace_keys;
-                keys.insert("from".to_owned(), json!(from));
-                keys.insert("to".to_owned(), json!(to));
-            }
+            Some(&part) => recipe.limit_trace(part),
             None => {
                 // A seed near the end of the range continues at 0.
                 let seed = self.first_seed.wrapping_add(batch as u64);
@@ -76,7 +69,7 @@ mod tests {
     use super::*;
     use crate::{Varied, run};
     use fullstroke_stack::Overrides;
-    use serde_json::{Map, Value};
+    use serde_json::{Map, Value, json};
     use std::path::{Path, PathBuf};
 
     fn project(file: &str) -> PathBuf {

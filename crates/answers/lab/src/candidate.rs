@@ -4,6 +4,7 @@ use crate::{LabError, Varied, Vary};
 use fullstroke_measure::{PerfettoWindow, Stop};
 use fullstroke_stack::{Overrides, Stack};
 use fullstroke_units::Duration;
+use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// A stack in a comparison.
@@ -151,6 +152,13 @@ impl Recipe {
         let stack = self.load()?;
         let (name, varied) = (self.name.clone(), self.varied.clone());
         Ok(ComparedStack::new(name, varied, stack))
+    }
+
+    /// Limits the replayed part of each trace. The end is excluded.
+    pub(crate) fn limit_trace(&mut self, [from, to]: [Duration; 2]) {
+        let keys = &mut self.overrides.trace_keys;
+        keys.insert("from".to_owned(), json!(from));
+        keys.insert("to".to_owned(), json!(to));
     }
 
     /// Returns copies of the recipe with `seeds` consecutive seeds, beginning with the seed of the

@@ -13,13 +13,13 @@
 //! parts, so that the mean of the speeds counts (`windows.rs`).
 
 use crate::rebuild_plan::plan;
+use crate::space::shuffle;
 use crate::windows::{
     Differences, ScanPart, WINDOWS_FIRST, Window, WindowMean, scan_parts, search, search_parts,
 };
 use crate::{ComparedStack, LabError, Recipe, RunResult, run_all};
 use fullstroke_measure::{RebuildPlan, RebuildReport, Stop};
 use fullstroke_units::{Duration, SECTOR_BYTES};
-use serde_json::json;
 use std::cell::Cell;
 
 /// Largest number of windows: 12 + 24 + 48 + 96.
@@ -147,15 +147,16 @@ pub(crate) struct Sampling<'a> {
     /// Load of a window, as a multiple of the load of the stack.
     factor: f64,
     settling: Duration,
-    /// Simulated seconds for a second of the trace; `None` if requests wait for completions, so that
-    /// a run does not keep the times of the trace.
+    /// Simulated seconds for a second of the trace; `None` without a trace, and if requests wait for
+    /// completions, so that a run does not keep the times of the trace.
     time_scale: Option<f64>,
     first_seed: u64,
 }
 
 impl<'a> Sampling<'a> {
     fn new(recipe: &'a Recipe, requests: u64, seconds: f64) -> Result<Sampling<'a>, LabError> {
-        let stack = recipe.candidate()?.stack;
+        let candidate = recipe.candidate()?;
+        let stack = &candidate.stack;
         let is_trace = stack.trace_file().is_some();
         let members = stack.rebuilt_members()?;
         let table = members
@@ -176,13 +177,17 @@ impl<'a> Sampling<'a> {
             true => seconds,
             false => WINDOW_S.min(longest_s).max(WINDOW_MIN_S),
         };
+        let loads = Sampling::loads(recipe, seconds, wanted_s)?;
+        // Asking builds the stack, and only parts of a trace need the answer.
+        let is_open = !loads.trace_parts.is_empty() && candidate.can_be_hurried()?;
         Ok(Sampling {
             plans,
             table,
             ideal_s,
             parts: scan_parts(scattered),
             window_s: wanted_s,
-            ..Sampling::loads(recipe, seconds, wanted_s)?
+            time_scale: is_open.then(|| stack.trace_time_scale()),
+            ..loads
         })
     }
 
@@ -193,16 +198,12 @@ impl<'a> Sampling<'a> {
         seconds: f64,
         wanted_s: f64,
     ) -> Result<Sampling<'a>, LabError> {
-        let candidate = recipe.candidate()?;
-        let is_open = candidate.can_be_hurried()?;
-        let stack = candidate.stack;
+        let stack = recipe.candidate()?.stack;
         // Each part of a trace is about as long as a window; a short trace is one part.
         let count = (seconds / wanted_s).floor().clamp(1.0, WINDOWS_MAX as f64) as usize;
         let mut parts = stack.trace_parts(count)?.unwrap_or_default();
         let mut random = stack.seed().stream("rebuild windows");
-        for place in (1..parts.len()).rev() {
-            parts.swap(place, random.below(place as u64 + 1) as usize);
-        }
+        shuffle(&mut parts, &mut random);
         let window_s = if parts.is_empty() {
             wanted_s
         } else {
@@ -219,7 +220,7 @@ impl<'a> Sampling<'a> {
             trace_parts: parts,
             factor: wanted_s / seconds,
             settling: Duration::from_millis((1000.0 * settling_s) as u64),
-            time_scale: is_open.then(|| stack.trace_time_scale()),
+            time_scale: None,
             first_seed: stack.seed().0,
         })
     }
@@ -273,18 +274,24 @@ impl<'a> Sampling<'a> {
         Ok((windows, simulated))
     }
 
+    /// Returns the part of the trace for window number `index`; `None` for other loads.
+    fn trace_part(&self, index: usize) -> Option<[Duration; 2]> {
+        let part = index % self.trace_parts.len().max(1);
+        self.trace_parts.get(part).copied()
+    }
+
     /// Returns the stack with the load of window number `index`, or with the first part of this
     /// load.
     pub(crate) fn load(&self, index: usize, first_part: f64) -> Result<Recipe, LabError> {
         let mut recipe = self.recipe.clone();
-        match self.trace_parts.get(index % self.trace_parts.len().max(1)) {
+        match self.trace_part(index) {
             Some([from, to]) => {
                 let length = to.as_secs_f64() - from.as_secs_f64();
                 let to = match first_part < 1.0 {
-                    true => *from + Duration::from_millis((1000.0 * first_part * length) as u64),
-                    false => *to,
+                    true => from + Duration::from_millis((1000.0 * first_part * length) as u64),
+                    false => to,
                 };
-                limit(&mut recipe, *from, to);
+                recipe.limit_trace([from, to]);
             }
             None => {
                 if let Some(scaled) = recipe.scaled(self.factor * first_part)? {
@@ -303,26 +310,24 @@ impl<'a> Sampling<'a> {
     /// trace once: a window counts from the first request of its part to the first request of the
     /// next part. Before, the window replays the end of the part before.
     fn load_and_settling(&self, index: usize) -> Result<(Recipe, Duration), LabError> {
-        let part = self.trace_parts.get(index % self.trace_parts.len().max(1));
-        let (Some(&[from, to]), Some(scale)) = (part, self.time_scale) else {
+        let (Some([from, to]), Some(scale)) = (self.trace_part(index), self.time_scale) else {
             return Ok((self.load(index, 1.0)?, self.settling));
         };
-        let seconds = |seconds: f64| Duration::from_nanos((1e9 * seconds) as u64);
-        let settling_s = self.settling.as_secs_f64() / scale;
+        let settling = Duration::from_secs_f64(self.settling.as_secs_f64() / scale);
         let first = self.trace_parts.iter().map(|[from, _]| *from).min();
-        let before_s = from.as_secs_f64() - first.unwrap_or(from).as_secs_f64();
-        let mut recipe = self.recipe.clone();
-        if before_s < settling_s {
+        let before = from - first.unwrap_or(from);
+        let (begin, counted) = match before < settling {
             // Nothing, or too little, lies before the part.
-            let length_s = to.as_secs_f64() - from.as_secs_f64();
-            limit(&mut recipe, from, to + Duration::from_nanos(1));
-            let settling_s = settling_s.min(SETTLING_SHARE * length_s);
-            return Ok((recipe, seconds(settling_s * scale)));
-        }
-        let begin = from - seconds(settling_s);
-        limit(&mut recipe, begin, to + Duration::from_nanos(1));
-        let settling_s = from.as_secs_f64() - begin.as_secs_f64();
-        Ok((recipe, seconds(settling_s * scale)))
+            true => {
+                let share_s = SETTLING_SHARE * (to - from).as_secs_f64();
+                (from, from + settling.min(Duration::from_secs_f64(share_s)))
+            }
+            false => (from - settling, from),
+        };
+        let mut recipe = self.recipe.clone();
+        recipe.limit_trace([begin, to + Duration::from_nanos(1)]);
+        let settling_s = (counted - begin).as_secs_f64() * scale;
+        Ok((recipe, Duration::from_secs_f64(settling_s)))
     }
 
     /// Builds the run of window number `index` at `place` of a part.
@@ -375,11 +380,4 @@ impl<'a> Sampling<'a> {
             ..rebuild.clone()
         };
     }
-}
-
-/// Limits the replayed part of a trace. `to` is excluded.
-fn limit(recipe: &mut Recipe, from: Duration, to: Duration) {
-    let keys = &mut recipe.overrides.trace_keys;
-    keys.insert("from".to_owned(), json!(from));
-    keys.insert("to".to_owned(), json!(to));
 }

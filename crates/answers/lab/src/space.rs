@@ -114,7 +114,8 @@ impl Combinations {
     }
 }
 
-fn shuffle(values: &mut [usize], random: &mut Random) {
+/// Fisher-Yates shuffle.
+pub(crate) fn shuffle<T>(values: &mut [T], random: &mut Random) {
     for place in (1..values.len()).rev() {
         values.swap(place, random.below(place as u64 + 1) as usize);
     }

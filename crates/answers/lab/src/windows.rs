@@ -125,9 +125,9 @@ impl WindowMean {
 
 /// Runs windows until half the width of the interval is at most the share `precision` of the mean.
 /// `run` gets places and the number of windows before them. `has_room` gets the number of windows so
-/// far and that of the next step, and ends the search. `None` with fewer than two windows, if a
-/// window has no result, and if a place, or a group of neighbouring windows with different loads,
-/// made no progress: a mean of the others would leave out the slowest place.
+/// far and that of the next step, and ends the search. `None` with too few windows, and if a window
+/// has no result. `None` also without progress at a place, or in a group of neighbouring windows with
+/// different loads: a mean of the others would leave out the slowest place.
 pub(crate) fn search(
     precision: f64,
     differences: Differences,
@@ -176,15 +176,21 @@ fn mean_slowness(windows: &[Window]) -> Option<(f64, f64)> {
         .zip(&weights)
         .map(|(window, weight)| window.slowness * weight)
         .sum();
-    let variance = variance_of(windows.iter().map(|window| window.slowness));
-    let weights: f64 = weights.iter().map(|weight| weight * weight).sum();
+    // Half the mean square of successive differences is the variance of a window.
+    let squares: f64 = windows
+        .windows(2)
+        .map(|pair| (pair[1].slowness - pair[0].slowness).powi(2))
+        .sum();
     let freedom = (windows.len() - 1) as f64;
+    let variance = squares / (2.0 * freedom);
+    let weights: f64 = weights.iter().map(|weight| weight * weight).sum();
     let half_width = half_width_of_mean(variance * weights, freedom, CONFIDENCE);
     Some((mean, half_width))
 }
 
 /// Does the same for windows with different loads: the mean over groups of neighbouring windows,
-/// each with the work of its windows in their whole time. `None` also without progress in a group.
+/// each with the work of its windows in their whole time. `None` with fewer than two windows a group,
+/// or without progress in a group.
 fn mean_of_groups(windows: &[Window]) -> Option<(f64, f64)> {
     if windows.len() < 2 * GROUPS {
         return None;
@@ -246,16 +252,6 @@ fn weights(windows: &[Window]) -> Vec<f64> {
     (0..windows.len())
         .map(|index| border(index + 1) - border(index))
         .collect()
-}
-
-/// Returns the variance of a value: half the mean square of successive differences.
-fn variance_of(values: impl Iterator<Item = f64> + Clone) -> f64 {
-    let next = values.clone().skip(1);
-    let squares: Vec<f64> = values
-        .zip(next)
-        .map(|(one, next)| (next - one).powi(2))
-        .collect();
-    squares.iter().sum::<f64>() / (2.0 * squares.len() as f64)
 }
 
 #[cfg(test)]

@@ -64,10 +64,6 @@ pub(super) struct Laboratory {
     /// Completions by time and order of submission.
     flying: BinaryHeap<Reverse<Landing>>,
     submissions: u64,
-    /// Time that the processor needs to send an I/O to a member.
-    pub(super) issue_time: Duration,
-    /// Time at which the processor has sent all member I/O so far.
-    sent: Time,
     pub(super) issued: Vec<MemberIo>,
     /// Times of all member I/O so far.
     issued_at: Vec<Time>,
@@ -84,12 +80,8 @@ impl Laboratory {
         members: usize,
         records: MdRecords,
     ) -> Laboratory {
-        Laboratory::new(layout, keys, members).with_records(records)
-    }
-
-    /// Returns the laboratory with md's records on the members.
-    pub(super) fn with_records(mut self, records: MdRecords) -> Laboratory {
-        let array = match self.array {
+        let mut laboratory = Laboratory::new(layout, keys, members);
+        let array = match laboratory.array {
             TestedArray::Stripes(mut array) => {
                 if records.partial_parity {
                     array.core.add_log();
@@ -99,8 +91,8 @@ impl Laboratory {
             TestedArray::Copies(array) => RecordedArray::Copies(array),
             TestedArray::Recorded(_) => unreachable!("a new array has no records yet"),
         };
-        self.array = TestedArray::Recorded(Box::new(Recorder::new(array, records)));
-        self
+        laboratory.array = TestedArray::Recorded(Box::new(Recorder::new(array, records)));
+        laboratory
     }
 
     /// Returns an array of members without elevators.
@@ -157,8 +149,6 @@ impl Laboratory {
             flush_latency: latency,
             flying: BinaryHeap::new(),
             submissions: 0,
-            issue_time: Duration::ZERO,
-            sent: Time::ZERO,
             issued: Vec::new(),
             issued_at: Vec::new(),
             flushes: 0,
@@ -198,10 +188,9 @@ impl Laboratory {
                         Operation::Flush => self.flush_latency,
                         _ => self.latency + self.step * member as u64,
                     };
-                    self.sent = self.sent.max(self.now) + self.issue_time;
-                    let mut due = self.sent + latency;
+                    let mut due = self.now + latency;
                     if let Some(free_at) = &mut self.free_at {
-                        due = self.sent.max(free_at[member]) + latency;
+                        due = self.now.max(free_at[member]) + latency;
                         free_at[member] = due;
                     }
                     self.flying.push(Reverse((

@@ -65,9 +65,8 @@ struct Row {
     ms: f64,
 }
 
-/// Further pauses between the begin of a rebuild and the first load. All members take the same time for
-/// a request, so that requests and the rebuild keep their order for a whole load; with another pause
-/// the order is another.
+/// Pauses between the begin of a rebuild and the first load. Requests and the rebuild may keep their
+/// order for a whole load, and with another pause the order is another.
 const PAUSES_MS: [u64; 3] = [3000, 3017, 3031];
 
 /// Returns the means over all pauses, of the oracle and of the model. `depth` is the limit of Linux 6.16
