@@ -9,6 +9,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// Writes a trace of 4 KiB writes.
 fn writes(folder: &Path) -> String {
@@ -58,11 +60,23 @@ impl LoopDevice {
 }
 
 impl Drop for LoopDevice {
+    /// Detaches the device and waits for the end of its use of the file: the kernel detaches a device
+    /// later if another process, such as one that lists all block devices, has it open
+    /// (`lo_release`).
     fn drop(&mut self) {
+        let name = self.0.file_name().unwrap_or_default();
+        let shown = Path::new("/sys/block").join(name).join("loop/backing_file");
+        let file = fs::read(&shown).ok();
         let _ = Command::new("losetup")
             .arg("--detach")
             .arg(&self.0)
             .status();
+        for _ in 0..200 {
+            if file.is_none() || fs::read(&shown).ok() != file {
+                break;
+            }
+            sleep(Duration::from_millis(25));
+        }
     }
 }
 
