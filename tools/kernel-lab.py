@@ -189,7 +189,7 @@ def archive_of(root, modules, scenario, arguments, at):
     names = [f"vd{chr(ord('a') + member)}" if arguments.drive else f"nullb{member}" for member in range(arguments.members)]
     null_blk = "" if arguments.drive else null_blk
     (root / "settings").write_text(f"NULL_BLK='{null_blk}'\nNAMES='{' '.join(names)}'\nELEVATOR={arguments.elevator}\n"
-                                   f"ROTATIONAL={arguments.rotational}\nHALF={arguments.gib << 20}\nLATENCIES='{' '.join(map(str, latencies))}'\nAPART='{apart}'\nFIRST={'first' if arguments.counted else ''}\nREBUILT=\nMODE={'all' if arguments.metadata else 'single'}\nRECORDS={int(arguments.metadata)}\n"
+                                   f"ROTATIONAL={arguments.rotational}\nWBT={arguments.wbt}\nHALF={arguments.gib << 20}\nLATENCIES='{' '.join(map(str, latencies))}'\nAPART='{apart}'\nFIRST={'first' if arguments.counted else ''}\nREBUILT=\nMODE={'all' if arguments.metadata else 'single'}\nRECORDS={int(arguments.metadata)}\n"
                                    f"ORIGIN_MIB={arguments.gib * 1024}\nORIGIN_US={arguments.latency_us}\nFLASH_US={arguments.flash_us}\nBLOCK=512\n")
     (root / "scenario").write_text(scenario)
     shutil.copy(HERE / ("pools.sh" if arguments.zfs else "caches.sh" if arguments.cache else "init.sh"), root / "init")
@@ -285,6 +285,7 @@ def main():
     parser.add_argument("--program", type=Path, default=Path("target/release/fullstroke"), help="the program that serves drives [default: target/release/fullstroke]")
     parser.add_argument("--elevator", default="none", help="elevator of the members; mq-deadline joins more [default: none]")
     parser.add_argument("--rotational", type=int, default=1, choices=[0, 1], help="1 if md shall take the members for disks [default: 1]")
+    parser.add_argument("--wbt", type=int, default=1, choices=[0, 1], help="0 without the members' write-back throttling, which lets few writes through beside reads [default: 1, as Linux]")
     parser.add_argument("--max-sectors", type=int, default=0, help="sectors of the largest request of a member [default: the kernel's, 255]")
     parser.add_argument("--queue", type=int, default=0, help="requests of a member that are carried out at a time [default: 64, with --zfs 1024]")
     parser.add_argument("--memory", type=int, default=1, choices=[0, 1], help="1 if members keep their data [default: 1]")

@@ -34,6 +34,7 @@ echo 1 > $T/events/block/block_rq_issue/enable
 for name in $NAMES; do
 	queue=/sys/block/$name/queue
 	echo $ROTATIONAL > $queue/rotational; echo $ELEVATOR > $queue/scheduler
+	[ $WBT = 1 ] || echo 0 > $queue/wbt_lat_usec
 	# An elevator holds twice as many requests as the member, too few for one request at a time.
 	[ $ELEVATOR = none ] || [ $(cat $queue/nr_requests) -ge 64 ] || echo 64 > $queue/nr_requests
 done

@@ -71,9 +71,12 @@ pub(super) struct Bitmap {
     /// Bits of the bitmap with those of its superblock.
     bits: u64,
     regions: BTreeMap<u64, DirtyRegion>,
-    /// Pages to write before the next writes.
+    /// Pages with new bits, written before the next writes: `BITMAP_PAGE_DIRTY`.
     dirty: BTreeSet<u64>,
-    /// Pages with bits that have become clean.
+    /// Pages with bits that have become clean since the latest run of the daemon:
+    /// `BITMAP_PAGE_PENDING`.
+    pending: BTreeSet<u64>,
+    /// Pages with bits that became clean before: `BITMAP_PAGE_NEEDWRITE`.
     stale: BTreeSet<u64>,
 }
 
@@ -115,6 +118,7 @@ impl Bitmap {
             bits: BITS_BEFORE + sectors.div_ceil(region),
             regions: BTreeMap::new(),
             dirty: BTreeSet::new(),
+            pending: BTreeSet::new(),
             stale: BTreeSet::new(),
         }
     }
@@ -170,33 +174,49 @@ impl Bitmap {
         }
     }
 
-    /// Takes the pages with new bits.
+    /// Takes the pages to write before the next writes: all pages with new bits, and the pages that
+    /// would be written later for their clean bits (`md_bitmap_unplug`).
     pub(super) fn take_dirty(&mut self) -> BTreeSet<u64> {
-        std::mem::take(&mut self.dirty)
+        let mut pages = std::mem::take(&mut self.dirty);
+        pages.append(&mut self.stale);
+        for page in &pages {
+            // The page has all its clean bits now.
+            self.pending.remove(page);
+        }
+        pages
     }
 
     /// Cleans regions without writers. Returns the pages to write, whose bits became clean in the
     /// run before. `whole` is true if no member is missing.
     pub(super) fn run_daemon(&mut self, whole: bool) -> BTreeSet<u64> {
-        let pages = std::mem::take(&mut self.stale);
-        let stale = &mut self.stale;
+        self.stale.append(&mut self.pending);
+        let (pending, stale) = (&mut self.pending, &self.stale);
         self.regions.retain(|&number, region| {
             region.needed &= !whole;
             if region.writers > 0 || region.needed {
                 return true;
             }
             region.age -= 1;
-            if region.age == 0 {
-                stale.insert(page_of(number));
+            // A page that is about to be written has the clean bit, too (`md_bitmap_file_clear_bit`).
+            if region.age == 0 && !stale.contains(&page_of(number)) {
+                pending.insert(page_of(number));
             }
             region.age > 0
         });
-        pages
+        // The daemon stops at the first page with new bits. This page and all pages behind it are
+        // written together with the new bits (`md_bitmap_daemon_work`).
+        let behind = match self.dirty.first() {
+            Some(&first) => self.stale.split_off(&first),
+            None => BTreeSet::new(),
+        };
+        std::mem::replace(&mut self.stale, behind)
     }
 
     /// True if the daemon has nothing to do before the next write.
     pub(super) fn rests(&self) -> bool {
-        self.stale.is_empty() && self.regions.values().all(|region| region.needed)
+        self.pending.is_empty()
+            && self.stale.is_empty()
+            && self.regions.values().all(|region| region.needed)
     }
 
     /// Returns the sectors of a page of the bitmap: 4 KiB, or the used sectors of the last page

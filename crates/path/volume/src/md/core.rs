@@ -147,6 +147,15 @@ pub(super) struct Core {
     pub(super) adding_pages: Vec<(u64, usize, u8)>,
     /// True if the thread has work.
     pub(super) due: bool,
+    /// True if the array has a bitmap: the thread looks for new bits after each batch of stripes.
+    pub(super) looks_for_bits: bool,
+    /// Holders of stripes whose I/O has ended, in order, for the next turn of the thread:
+    /// `released_stripes`. Without a bitmap a turn follows at once, and the list stays empty.
+    pub(super) released: Vec<u32>,
+    /// True if new bits are on the members, and the thread has not handled a batch since.
+    pub(super) after_bits: bool,
+    /// True if the thread has paused between two batches with I/O in its plug.
+    pub(super) paused: bool,
     pub(super) counts: VolumeCounts,
     /// The partial parity log, if the array has one.
     pub(super) log: Option<PartialParityLog>,
@@ -184,6 +193,10 @@ impl Core {
             ended: VecDeque::new(),
             adding_pages: Vec::new(),
             due: false,
+            looks_for_bits: false,
+            released: Vec::new(),
+            after_bits: false,
+            paused: false,
             counts: VolumeCounts::default(),
             log: None,
         }
@@ -240,6 +253,7 @@ impl Core {
 
     /// Issues everything in the plug.
     pub(super) fn unplug(&mut self, out: &mut Effects) {
+        self.paused = false;
         let (parts, sent) = (&mut self.parts, &mut self.sent);
         let join = &mut |last, next| parts[last].next = next;
         self.plug.empty(join, &mut |io| sent.push(io));
@@ -348,9 +362,9 @@ impl Core {
         // of each.
         if head != NONE && head != at {
             self.stripes.stripe_mut(head).last = *completion;
-            self.release(head);
+            self.release_later(head);
         }
-        self.release(at);
+        self.release_later(at);
     }
 
     /// Ends a request's wait for a page or for a member I/O.

@@ -18,7 +18,8 @@ impl Core {
     pub(super) fn rests(&self) -> bool {
         let lists = [ListName::Handle, ListName::Hold, ListName::Delayed];
         let has_no_stripe = |name| self.stripes.first(name).is_none();
-        self.waiting.is_empty() && self.log.is_none() && lists.into_iter().all(has_no_stripe)
+        let has_nothing_to_send = self.log.is_none() && !self.paused && self.released.is_empty();
+        self.waiting.is_empty() && has_nothing_to_send && lists.into_iter().all(has_no_stripe)
     }
 
     /// Gives a rebuild `pages` stripes, of which `new` pages have just begun. Requests that wait take
@@ -42,9 +43,18 @@ impl Core {
         room
     }
 
-    /// Handles all stripes that can be handled, and issues the member I/O.
+    /// Handles all stripes that can be handled, and issues the member I/O. An array with a bitmap
+    /// pauses after each batch of stripes: new bits go to the members before the next batch, and no
+    /// stripe is handled meanwhile (`raid5d` calls `md_bitmap_unplug` in each turn of its loop).
     pub(super) fn run(&mut self, event: &mut EventContext<'_>) {
-        self.plug.start();
+        if !self.paused {
+            self.plug.start();
+        }
+        // Stripes whose I/O ended while the thread wrote bits come after the stripes of these bits:
+        // `raid5d` takes them before it writes bits, not behind.
+        if !std::mem::take(&mut self.after_bits) {
+            self.take_released();
+        }
         loop {
             self.activate_delayed();
             let mut taken = [NONE; TAKEN_MAX];
@@ -70,9 +80,21 @@ impl Core {
             // as stripes are free, before the thread reads for a stripe that lacks just these
             // pages.
             self.add_waiting();
+            if self.pauses() {
+                break;
+            }
         }
-        self.due = false;
-        self.unplug(event.out);
+        self.paused = self.pauses();
+        self.due = self.paused;
+        if !self.paused {
+            self.unplug(event.out);
+        }
+    }
+
+    /// True if the thread has more stripes, but looks for new bits before.
+    fn pauses(&self) -> bool {
+        let has_more = self.stripes.first(ListName::Handle).is_some() || !self.released.is_empty();
+        self.looks_for_bits && has_more
     }
 
     /// Lets all waiting stripes read if few stripes read (`raid5_activate_delayed`).
@@ -140,6 +162,23 @@ impl Core {
         );
         self.stripes.stripe_mut(at).count = 1;
         Some(at)
+    }
+
+    /// Takes one holder from a stripe whose I/O has ended. The thread of an array with a bitmap notices
+    /// in its next turn (`raid5_release_stripe`, `release_stripe_list`).
+    pub(super) fn release_later(&mut self, at: u32) {
+        match self.looks_for_bits {
+            true => self.released.push(at),
+            false => self.release(at),
+        }
+    }
+
+    /// Takes the holders of all stripes whose I/O has ended.
+    pub(super) fn take_released(&mut self) {
+        for place in 0..self.released.len() {
+            self.release(self.released[place]);
+        }
+        self.released.clear();
     }
 
     /// Takes one holder from a stripe. Without holders, the stripe goes to the list of its state

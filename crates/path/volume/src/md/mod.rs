@@ -55,8 +55,8 @@ use crate::volume::Volume;
 pub use bitmap::WriteIntent;
 use core::{Core, EventContext, is_own};
 use fullstroke_contract::{
-    Completion, Counters, Extent, Gauge, LayerOrder, Node, NodeContext, Notice, Operation, Port,
-    Refusal, Request, Wake,
+    Completion, Counters, Effects, Extent, Gauge, LayerOrder, Node, NodeContext, Notice, Operation,
+    Port, Refusal, Request, Wake,
 };
 use fullstroke_units::{Duration, Time};
 pub use generation::MdKernel;
@@ -144,7 +144,7 @@ impl MdVolume {
             }
             None => RecordedArray::Copies(Box::new(volume)),
         };
-        Recorder::over(array, records)
+        Recorder::over(array, records, around.direct)
     }
 
     fn with(volume: Volume, setup: &Setup, around: Surroundings) -> MdVolume {
@@ -182,6 +182,15 @@ impl MdVolume {
             if !self.volume.go_on(now, cx.out) {
                 return;
             }
+        }
+    }
+
+    /// Lets the thread sleep while records are written: the thread has taken the stripes whose I/O has
+    /// ended, and its plug empties itself (`blk_flush_plug` in `io_schedule`).
+    fn sleep(&mut self, out: &mut Effects) {
+        self.core.take_released();
+        if self.core.paused {
+            self.core.unplug(out);
         }
     }
 

@@ -9,6 +9,12 @@
 //! 3. With a bitmap, each change of the superblocks writes the first page of the bitmap before, and
 //!    a write waits until the bits of its regions are on all members.
 //!
+//! The process of a write waits in `md_write_start`. On RAID 1 and RAID 10 the process of a direct
+//! write also waits for the bits, because the plug of its request ends with `md_bitmap_unplug`
+//! (`raid1_unplug`, `raid10_unplug`): a process without other writers writes one page of the bitmap
+//! for each write, however many writes the process has in flight. A parity array takes pages of
+//! writes meanwhile, and its thread writes the bits.
+//!
 //! Each of these writes flushes the member's buffer before, and is forced to the medium
 //! (`md_super_write`: `REQ_PREFLUSH`, `REQ_FUA`). A parity array's thread waits for the bitmap and
 //! handles no stripe meanwhile (`raid5d`, `md_bitmap_unplug`).
@@ -106,12 +112,15 @@ impl MdRecords {
     }
 }
 
-/// A write that waits for the records, or is below.
+/// A write that waits for the records, or is below; or another request that waited behind a write of
+/// its process.
 #[derive(Clone, Copy, Debug)]
-struct Write {
+struct HeldRequest {
     request: Request,
+    from: Port,
     submitted: Time,
-    regions: (u64, u64),
+    /// Regions of a write.
+    regions: Option<(u64, u64)>,
 }
 
 /// The contents of the superblocks.
@@ -147,12 +156,18 @@ pub(super) struct Recorder {
     extents: Vec<Extent>,
     /// Member I/Os of the step that have not ended.
     flying: u32,
+    /// True if no page cache is above, so that every write is direct.
+    direct: bool,
     /// Writes that wait for the next step.
-    held: VecDeque<Write>,
+    held: VecDeque<HeldRequest>,
     /// Writes that wait for the bits of the step under way.
-    waiting: Vec<Write>,
-    /// Writes in the array, by id.
-    below: BTreeMap<u64, Write>,
+    waiting: Vec<HeldRequest>,
+    /// Processes that wait in a write, each with its requests behind this write.
+    blocked: BTreeMap<u32, VecDeque<HeldRequest>>,
+    /// Number of requests in `blocked`.
+    behind: u32,
+    /// Requests in the array, by id.
+    below: BTreeMap<u64, HeldRequest>,
     /// Time of the thread's next step.
     due: Option<Time>,
     /// Time of the next check whether the array is clean.
@@ -172,15 +187,20 @@ pub(super) struct Recorder {
 
 impl Recorder {
     /// Returns the array with its records, or the array itself if it has none.
-    pub(super) fn over(array: RecordedArray, records: Option<MdRecords>) -> Box<dyn Node> {
+    pub(super) fn over(
+        array: RecordedArray,
+        records: Option<MdRecords>,
+        direct: bool,
+    ) -> Box<dyn Node> {
         match (records, array) {
-            (Some(records), array) => Box::new(Recorder::new(array, records)),
+            (Some(records), array) => Box::new(Recorder::new(array, records, direct)),
             (None, RecordedArray::Stripes(array)) => array,
             (None, RecordedArray::Copies(array)) => array,
         }
     }
 
-    pub(super) fn new(array: RecordedArray, records: MdRecords) -> Recorder {
+    /// Returns the array with its records. `direct` is true if no page cache is above.
+    pub(super) fn new(mut array: RecordedArray, records: MdRecords, direct: bool) -> Recorder {
         let layout = layout_of(&array);
         let map = match &array {
             RecordedArray::Stripes(array) => Some(array.core.map),
@@ -189,6 +209,9 @@ impl Recorder {
         let bitmap = records
             .has_bitmap(layout)
             .then(|| Bitmap::new(layout, map, records.region));
+        if let RecordedArray::Stripes(array) = &mut array {
+            array.core.looks_for_bits = bitmap.is_some();
+        }
         Recorder {
             array,
             bitmap,
@@ -197,8 +220,11 @@ impl Recorder {
             step: None,
             extents: Vec::new(),
             flying: 0,
+            direct,
             held: VecDeque::new(),
             waiting: Vec::new(),
+            blocked: BTreeMap::new(),
+            behind: 0,
             below: BTreeMap::new(),
             due: None,
             safe_mode: None,
@@ -270,7 +296,7 @@ impl Recorder {
                 Effect::Issue { port, request } => cx.out.issue(port.index(), request),
                 Effect::Notice { port, notice } => cx.out.notice(port, notice),
                 Effect::Complete { port, completion } => {
-                    let completion = self.completed_write(completion);
+                    let completion = self.note_completed(completion);
                     cx.out.complete_to(port, completion);
                 }
             }
@@ -278,60 +304,92 @@ impl Recorder {
         self.inner = out;
     }
 
-    /// Takes note of the end of a write in the array.
-    fn completed_write(&mut self, mut completion: Completion) -> Completion {
-        let Some(write) = self.below.remove(&completion.id.0) else {
+    /// Takes note of the end of a request in the array.
+    fn note_completed(&mut self, mut completion: Completion) -> Completion {
+        let Some(held) = self.below.remove(&completion.id.0) else {
             return completion;
         };
         let now = completion.finished;
-        let whole = self.is_whole();
-        if let Some(bitmap) = &mut self.bitmap {
-            bitmap.end(write.regions, whole);
-            self.daemon.get_or_insert(bitmap::first_run(now));
-        }
-        if self.safe_mode_delay > Duration::ZERO {
-            self.safe_mode = Some(round_up(now, self.safe_mode_delay) + self.safe_mode_delay);
+        if let Some(regions) = held.regions {
+            let whole = self.is_whole();
+            if let Some(bitmap) = &mut self.bitmap {
+                bitmap.end(regions, whole);
+                self.daemon.get_or_insert(bitmap::first_run(now));
+            }
+            if self.safe_mode_delay > Duration::ZERO {
+                self.safe_mode = Some(round_up(now, self.safe_mode_delay) + self.safe_mode_delay);
+            }
         }
         // The wait for the records counts too, so that the parts of the breakdown sum up to the
         // response.
-        completion.breakdown.parity += completion.submitted.since(write.submitted);
-        completion.submitted = write.submitted;
+        completion.breakdown.parity += completion.submitted.since(held.submitted);
+        completion.submitted = held.submitted;
         completion
     }
 
-    /// Takes a write from above.
-    fn take(&mut self, now: Time, request: Request, cx: &mut NodeContext<'_>) {
+    /// True for a write that the records must know of.
+    fn is_recorded(&self, request: &Request) -> bool {
+        request.operation == Operation::Write
+            && request.extent.sectors.0 > 0
+            && request.extent.within(self.layout().capacity())
+    }
+
+    /// Takes a request from above that no earlier request holds back.
+    fn take(&mut self, now: Time, mut held: HeldRequest, cx: &mut NodeContext<'_>) {
+        let request = held.request;
+        if !self.is_recorded(&request) {
+            if held.submitted < now {
+                self.below.insert(request.id.0, held);
+            }
+            let from = held.from;
+            return self.call(cx, |node, cx| node.submit(now, from, request, cx));
+        }
         let (mut regions, mut durable) = ((0, 0), true);
         if let Some(bitmap) = &mut self.bitmap {
             regions = bitmap.regions_of(request.extent);
             durable = bitmap.begin(regions);
         }
-        let write = Write {
-            request,
-            submitted: now,
-            regions,
-        };
+        held.regions = Some(regions);
         // While the superblocks are being marked clean, the array is no longer active.
         let leaves = matches!(
             self.step,
             Some(Step::BitmapOf(ArrayState::Clean) | Step::Superblocks(ArrayState::Clean))
         );
-        if durable && self.state == ArrayState::Active && !leaves {
-            return self.pass(now, write, cx);
+        let active = self.state == ArrayState::Active && !leaves;
+        if durable && active {
+            return self.pass(now, held, cx);
         }
-        self.held.push_back(write);
+        let process = request.hints.process;
+        let waits_for_bits =
+            matches!(self.array, RecordedArray::Copies(_)) && (self.direct || request.hints.direct);
+        if process != 0 && (!active || waits_for_bits) {
+            self.blocked.entry(process).or_default();
+        }
+        self.held.push_back(held);
         // A step under way takes the held writes at its end.
         if self.step.is_none() && self.due.is_none() {
             self.due = Some(now + WAKE_UP);
         }
     }
 
-    /// Sends a write into the array.
-    fn pass(&mut self, now: Time, write: Write, cx: &mut NodeContext<'_>) {
+    /// Sends a write into the array. Its process goes on with the requests behind the write.
+    fn pass(&mut self, now: Time, write: HeldRequest, cx: &mut NodeContext<'_>) {
         self.below.insert(write.request.id.0, write);
-        self.call(cx, |node, cx| {
-            node.submit(now, Port::FIRST, write.request, cx)
-        });
+        let (from, request) = (write.from, write.request);
+        self.call(cx, |node, cx| node.submit(now, from, request, cx));
+        let process = request.hints.process;
+        let Some(mut behind) = self.blocked.remove(&process) else {
+            return;
+        };
+        while let Some(next) = behind.pop_front() {
+            self.behind -= 1;
+            self.take(now, next, cx);
+            // The process waits again, in this write.
+            if let Some(blocked) = self.blocked.get_mut(&process) {
+                *blocked = behind;
+                return;
+            }
+        }
     }
 
     /// Begins the next step that the waiting writes need.
@@ -379,6 +437,9 @@ impl Recorder {
     /// Flushes all members that have not failed, in order to write the extents of a step.
     fn begin(&mut self, now: Time, step: Step, cx: &mut NodeContext<'_>) {
         self.step = Some(step);
+        if let RecordedArray::Stripes(array) = &mut self.array {
+            array.sleep(cx.out);
+        }
         // md has added the latest member to the head of its list (`bind_rdev_to_array`).
         for member in (0..self.layout().members()).rev() {
             if !self.layout().member_states().has_failed(member) {
@@ -424,11 +485,16 @@ impl Recorder {
                 return self.begin(now, Step::Superblocks(state), cx);
             }
             Some(Step::Superblocks(state)) => self.state = state,
-            Some(Step::Bits) => self.pass_waiting(now, cx),
+            Some(Step::Bits) => {
+                if let RecordedArray::Stripes(array) = &mut self.array {
+                    array.core.after_bits = true;
+                }
+                self.pass_waiting(now, cx);
+            }
             None => {}
         }
-        // The thread goes on with the stripes that it had to leave, before it looks for new bits
-        // (`raid5d`, drivers/md/raid5.c: `handle_active_stripes` follows `md_bitmap_unplug`).
+        // The thread handles a batch of stripes before it looks for new bits (`raid5d`,
+        // drivers/md/raid5.c: `handle_active_stripes` follows `md_bitmap_unplug`).
         if self.node_ref().next_wake().at() <= now {
             self.call(cx, |node, cx| node.wake(now, cx));
         }
@@ -439,8 +505,8 @@ impl Recorder {
     fn pass_waiting(&mut self, now: Time, cx: &mut NodeContext<'_>) {
         let mut waiting = std::mem::take(&mut self.waiting);
         for write in waiting.drain(..) {
-            if let Some(bitmap) = &mut self.bitmap {
-                bitmap.note_durable(write.regions);
+            if let (Some(bitmap), Some(regions)) = (&mut self.bitmap, write.regions) {
+                bitmap.note_durable(regions);
             }
             self.pass(now, write, cx);
         }

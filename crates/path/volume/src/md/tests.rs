@@ -1,5 +1,6 @@
 //! md's stripes against the member I/O of the running kernel.
 
+mod bitmaps;
 mod generations;
 mod intent;
 mod laboratory;

@@ -43,8 +43,12 @@ impl RowPlanner {
         for number in rows.clone() {
             let row = self.row_to_read(number);
             writer.enter_row(number);
-            // No write of the row may run between the reads and the writes of the rebuild.
-            writer.hold_row(number);
+            // No write of the row may run between the reads and the writes of the rebuild. A unit of
+            // pages belongs to md, whose stripes lock single pages (`raid5_get_active_stripe` in
+            // `drivers/md/raid5.c`, 6.12), so that pages of one row do not wait for each other.
+            if sectors == self.map.chunk {
+                writer.hold_row(number);
+            }
             let into = filling.behind(Sectors((number - rows.start) * sectors));
             let cells = (0u64..).zip(members).map(|(place, &member)| {
                 (

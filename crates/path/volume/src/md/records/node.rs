@@ -1,20 +1,26 @@
 //! The events of an array with its records.
 
-use super::{FLUSH, KIND, LATER, LATER_FLUSH, OWN, Recorder, WRITE};
+use super::{FLUSH, HeldRequest, KIND, LATER, LATER_FLUSH, OWN, Recorder, WRITE};
 use fullstroke_contract::{
     Completion, CounterReading, Counters, Extent, Gauge, LayerOrder, Node, NodeContext, Notice,
-    Operation, Port, Refusal, Request, Wake,
+    Port, Refusal, Request, Wake,
 };
 use fullstroke_units::Time;
 
 impl Node for Recorder {
     fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut NodeContext<'_>) {
-        let writes = request.operation == Operation::Write
-            && request.extent.sectors.0 > 0
-            && request.extent.within(self.layout().capacity());
-        match writes {
-            true => self.take(now, request, cx),
-            false => self.call(cx, |node, cx| node.submit(now, from, request, cx)),
+        let held = HeldRequest {
+            request,
+            from,
+            submitted: now,
+            regions: None,
+        };
+        match self.blocked.get_mut(&request.hints.process) {
+            Some(behind) => {
+                behind.push_back(held);
+                self.behind += 1;
+            }
+            None => self.take(now, held, cx),
         }
     }
 
@@ -57,7 +63,9 @@ impl Node for Recorder {
     }
 
     fn wake(&mut self, now: Time, cx: &mut NodeContext<'_>) {
-        if self.due.is_some_and(|due| due <= now) {
+        // The thread writes new bits before it handles more stripes.
+        let turns = self.node_ref().next_wake().at() <= now && !self.held.is_empty();
+        if self.due.is_some_and(|due| due <= now) || (turns && self.step.is_none()) {
             self.due = None;
             self.advance(now, cx);
         }
@@ -128,7 +136,7 @@ impl Node for Recorder {
 
     fn gauge(&self) -> Gauge {
         let gauge = self.node_ref().gauge();
-        let held = (self.held.len() + self.waiting.len()) as u32;
+        let held = (self.held.len() + self.waiting.len()) as u32 + self.behind;
         Gauge {
             queue_length: gauge.queue_length + held,
             idle_since: gauge.idle_since.filter(|_| held == 0),

@@ -4,8 +4,8 @@ use super::super::records::{MdRecords, RecordedArray, Recorder};
 use crate::bytes::build;
 use crate::{MdVolume, Surroundings, Volume};
 use fullstroke_contract::{
-    Breakdown, Completion, Effect, Effects, Gauge, LayerOrder, LayersBelow, Node, NodeContext,
-    Operation, Port, Request, RequestId,
+    Breakdown, Completion, Effect, Effects, Gauge, Hints, LayerOrder, LayersBelow, Node,
+    NodeContext, Operation, Port, Request, RequestId,
 };
 use fullstroke_units::{Duration, Sectors, Time};
 use serde_json::Value;
@@ -80,7 +80,19 @@ impl Laboratory {
         members: usize,
         records: MdRecords,
     ) -> Laboratory {
-        let mut laboratory = Laboratory::new(layout, keys, members);
+        Laboratory::recorded_over(layout, keys, members, MEMBER, LATENCY, records)
+    }
+
+    /// Returns an array with md's records on members of this number of sectors, and of this latency.
+    pub(super) fn recorded_over(
+        layout: &str,
+        keys: &Value,
+        members: usize,
+        sectors: u64,
+        latency: Duration,
+        records: MdRecords,
+    ) -> Laboratory {
+        let mut laboratory = Laboratory::of(layout, keys, members, false, sectors, latency, None);
         let array = match laboratory.array {
             TestedArray::Stripes(mut array) => {
                 if records.partial_parity {
@@ -91,7 +103,7 @@ impl Laboratory {
             TestedArray::Copies(array) => RecordedArray::Copies(array),
             TestedArray::Recorded(_) => unreachable!("a new array has no records yet"),
         };
-        laboratory.array = TestedArray::Recorded(Box::new(Recorder::new(array, records)));
+        laboratory.array = TestedArray::Recorded(Box::new(Recorder::new(array, records, true)));
         laboratory
     }
 
@@ -232,6 +244,10 @@ impl Laboratory {
         let request = Request {
             id: RequestId(id),
             operation,
+            hints: Hints {
+                process: 1,
+                ..Hints::default()
+            },
             extent: fullstroke_contract::Extent {
                 start: fullstroke_units::Lbn(offset / 512),
                 sectors: Sectors(bytes / 512),
