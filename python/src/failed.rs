@@ -63,7 +63,7 @@ impl Failed {
     /// for them. Other Python threads continue.
     #[expect(
         clippy::disallowed_methods,
-        reason = "this is no policy crate: it may use threads"
+        reason = "this is no crate without I/O: it may use threads"
     )]
     pub(crate) fn wait_for<R: Send>(
         &self,

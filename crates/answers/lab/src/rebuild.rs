@@ -68,9 +68,10 @@ impl RebuildEffort {
 const SETTLING_SHARE: f64 = 0.25;
 const SETTLING_MAX_S: f64 = 15.0;
 
-/// Members are filled up to a multiple of this number of bytes at the begin of a window: a page of
-/// md.
-const PAGE_BYTES: u64 = 4096;
+/// Members are filled up to a multiple of this number of bytes at the begin of a window, as in a
+/// rebuild from the begin of the drives: between two looks at its speed md issues 128 KiB (`window`
+/// in `md_do_sync`). The speed depends on the borders between these steps and the drive's tracks.
+const STEP_BYTES: u64 = 128 << 10;
 
 /// Replaces the hours of a rebuild in `ran` by hours from windows all over the drive, with an
 /// interval. A rebuild that ended in the run stays as measured. Returns the number of simulated
@@ -364,7 +365,7 @@ impl<'a> Sampling<'a> {
                 high = middle
             }
         }
-        low * SECTOR_BYTES / PAGE_BYTES * PAGE_BYTES
+        low * SECTOR_BYTES / STEP_BYTES * STEP_BYTES
     }
 
     /// Writes the hours into the report.

@@ -40,8 +40,8 @@ struct Explained {
     why: Template,
 }
 
-/// Rule by which a claim holds. Both ends of the interval must give the answer of the estimate;
-/// otherwise the results do not decide the claim.
+/// Rule by which a claim holds. All tested values of the interval must give the answer of the
+/// estimate; otherwise the results do not decide the claim.
 #[derive(Clone, Debug)]
 enum Rule {
     Within(f64, f64),
@@ -81,7 +81,9 @@ impl Claim {
         }
         Ok(Claim {
             obtained: parse(&config.obtained).map_err(fail("obtained"))?,
-            shown: template("shown", config.shown.as_deref())?,
+            // A reader needs the interval beside each value that a verdict judges.
+            shown: template("shown", config.shown.as_deref())?
+                .map(|shown| shown.with_intervals_of(OBTAINED)),
             rule: Rule::new(config)?,
             explained,
             supposed: template("supposed", config.supposed.as_deref())?,
@@ -131,7 +133,26 @@ impl Claim {
     }
 }
 
+/// Number of equal parts of an interval at whose ends a condition is tested.
+const PARTS: u32 = 16;
+
 impl Rule {
+    /// Returns the values between the ends of an interval that may give another answer than both
+    /// ends. The accepted range can lie inside the interval, and then neither end is accepted.
+    fn inner_values(&self, low: f64, high: f64) -> Vec<f64> {
+        match self {
+            // The centre is inside the interval if the whole range is.
+            Rule::Within(least, most) => vec![f64::midpoint(*least, *most)],
+            Rule::Near(centre, _) => vec![*centre],
+            Rule::Condition(_) => (1..PARTS)
+                .map(|part| low + (high - low) * f64::from(part) / f64::from(PARTS))
+                .collect(),
+        }
+        .into_iter()
+        .filter(|value| (low..=high).contains(value))
+        .collect()
+    }
+
     fn new(config: &ClaimConfig) -> Result<Rule, ConfigError> {
         let near = config.tolerance.is_some() || config.effect.is_some();
         let given = [config.within.is_some(), near, config.holds.is_some()];
@@ -178,5 +199,26 @@ impl Rule {
         // A published number may be negative, but a distance is not.
         let effect = config.effect.unwrap_or(published).abs();
         Ok(Rule::Near(published, tolerance * effect))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_around_the_accepted_range_has_an_accepted_value() {
+        let condition = parse("obtained > 0.9 and obtained < 1.1").unwrap();
+        for (rule, low, high, accepted) in [
+            (Rule::Within(0.9, 1.1), 0.0, 3.0, true),
+            (Rule::Within(0.9, 1.1), 2.0, 3.0, false),
+            (Rule::Near(1.0, 0.1), -2.0, 3.0, true),
+            (Rule::Near(1.0, 0.1), -2.0, 0.5, false),
+            (Rule::Condition(condition), 0.0, 2.0, true),
+        ] {
+            let values = rule.inner_values(low, high);
+            let found = values.iter().any(|value| (0.9..=1.1).contains(value));
+            assert_eq!(found, accepted, "{rule:?} {values:?}");
+        }
     }
 }

@@ -148,29 +148,6 @@ impl StudyRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::ClaimKind;
-
-    fn judged(verdict: ClaimVerdict, estimate_holds: bool) -> JudgedClaim {
-        JudgedClaim {
-            id: "T-1".to_owned(),
-            says: String::new(),
-            quote: None,
-            at: None,
-            ours: true,
-            kind: ClaimKind::Near,
-            published: String::new(),
-            holds_if: String::new(),
-            shown: "+15.5 ± 47.8 %".to_owned(),
-            obtained: None,
-            ci_half_width: None,
-            verdict,
-            why: None,
-            flips: Vec::new(),
-            undecided_with: Vec::new(),
-            estimate_holds,
-            headline: None,
-        }
-    }
 
     #[test]
     fn only_a_setting_that_decides_reverses_a_verdict() {
@@ -187,8 +164,8 @@ mod tests {
             let mut record = StudyRecord::default();
             record.compare(
                 "seeds 6 to 7",
-                &judged(before.0, before.1),
-                judged(after.0, after.1),
+                &JudgedClaim::of_test(before.0, before.1),
+                JudgedClaim::of_test(after.0, after.1),
             );
             let count = |found: Option<usize>| found.unwrap_or(0);
             let found = (

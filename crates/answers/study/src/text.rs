@@ -28,6 +28,10 @@ pub(crate) enum NumberFormat {
     Change,
     /// A share in percent: `3.1 %`.
     Share,
+    /// A whole number with the interval. No template names the format.
+    WholeInterval,
+    /// A share in percent with the interval. No template names the format.
+    ShareInterval,
 }
 
 const FORMATS: &[(&str, NumberFormat)] = &[
@@ -38,6 +42,28 @@ const FORMATS: &[(&str, NumberFormat)] = &[
     ("change", NumberFormat::Change),
     ("share", NumberFormat::Share),
 ];
+
+impl NumberFormat {
+    /// Returns the format that prints the interval as well.
+    fn with_interval(self) -> NumberFormat {
+        match self {
+            NumberFormat::Interval | NumberFormat::Value => NumberFormat::Interval,
+            NumberFormat::Percent | NumberFormat::Change => NumberFormat::Change,
+            NumberFormat::Whole | NumberFormat::WholeInterval => NumberFormat::WholeInterval,
+            NumberFormat::Share | NumberFormat::ShareInterval => NumberFormat::ShareInterval,
+        }
+    }
+
+    fn is_percent(self) -> bool {
+        matches!(
+            self,
+            NumberFormat::Percent
+                | NumberFormat::Change
+                | NumberFormat::Share
+                | NumberFormat::ShareInterval
+        )
+    }
+}
 
 impl Template {
     /// Parses a template.
@@ -68,6 +94,20 @@ impl Template {
         self.parts
             .iter()
             .filter_map(|(_, inner)| inner.as_ref().map(|(expression, _)| expression))
+    }
+
+    /// Prints the interval of each expression that consists of `name` alone.
+    pub(crate) fn with_intervals_of(mut self, name: &str) -> Template {
+        let inner = self
+            .parts
+            .iter_mut()
+            .filter_map(|(_, inner)| inner.as_mut());
+        for (expression, format) in inner {
+            if expression.text.trim() == name {
+                *format = format.with_interval();
+            }
+        }
+        self
     }
 
     /// Returns the format of the expression that consists of `name` alone.
@@ -130,9 +170,7 @@ pub(crate) fn published(number: f64, format: Option<NumberFormat>) -> String {
             format!("+{percent} %")
         }
         // Adding 0 turns -0 into 0, which would be shown as `-0 %`.
-        Some(NumberFormat::Percent | NumberFormat::Change | NumberFormat::Share) => {
-            format!("{} %", percent + 0.0)
-        }
+        Some(format) if format.is_percent() => format!("{} %", percent + 0.0),
         // Nine digits, because the sum of two decimal numbers may have a rest beyond them.
         _ => format!("{}", (number * 1e9).round() / 1e9 + 0.0),
     }
@@ -142,9 +180,7 @@ pub(crate) fn published(number: f64, format: Option<NumberFormat>) -> String {
 /// or tenths of a percent.
 pub(crate) fn bound(number: f64, format: Option<NumberFormat>) -> String {
     let rounded = match format {
-        Some(NumberFormat::Percent | NumberFormat::Change | NumberFormat::Share) => {
-            (number * 1e3).round() / 1e3
-        }
+        Some(format) if format.is_percent() => (number * 1e3).round() / 1e3,
         _ => significant(number, 3).parse().unwrap_or(number),
     };
     published(rounded, format)
@@ -163,7 +199,7 @@ fn write(value: &ExpressionValue, format: NumberFormat, matrix: &Matrix) -> Stri
             NumberFormat::Whole => format!("{:.0}", number.mean() + 0.0),
             NumberFormat::Percent => format!("{:+.1} %", 100.0 * number.mean() + 0.0),
             NumberFormat::Change => match number.half_width() {
-                Some(width) if width > 0.0 => {
+                Some(width) if has_width(number) => {
                     format!(
                         "{:+.1} ± {:.1} %",
                         100.0 * number.mean() + 0.0,
@@ -173,11 +209,31 @@ fn write(value: &ExpressionValue, format: NumberFormat, matrix: &Matrix) -> Stri
                 _ => write(value, NumberFormat::Percent, matrix),
             },
             NumberFormat::Share => format!("{:.1} %", 100.0 * number.mean() + 0.0),
+            NumberFormat::WholeInterval if has_width(number) => interval(number),
+            NumberFormat::WholeInterval => write(value, NumberFormat::Whole, matrix),
+            NumberFormat::ShareInterval => match number.half_width() {
+                Some(width) if has_width(number) => {
+                    format!(
+                        "{:.1} ± {:.1} %",
+                        100.0 * number.mean() + 0.0,
+                        100.0 * width
+                    )
+                }
+                _ => write(value, NumberFormat::Share, matrix),
+            },
         },
         ExpressionValue::Truth(truth) => (if *truth { "yes" } else { "no" }).to_owned(),
         ExpressionValue::Text(text) => text.clone(),
         ExpressionValue::Label(axis, value) => matrix.axes[*axis].values[*value].name.clone(),
     }
+}
+
+/// Returns true if a number has an interval. If all seeds give the same value, rounding leaves a
+/// tiny width, which is no interval.
+fn has_width(number: &Estimate) -> bool {
+    number
+        .half_width()
+        .is_some_and(|width| width > 1e-12 * number.mean().abs())
 }
 
 /// Returns a number with its interval, if there is one: `0.81 ± 0.02`.
@@ -280,6 +336,25 @@ mod tests {
             (338.0, "{1:value}", "338"),
         ] {
             assert_eq!(published(number, format(shown)), text, "{shown}");
+        }
+    }
+
+    #[test]
+    fn the_interval_of_a_name_is_printed_in_the_units_of_its_format() {
+        let number = ExpressionValue::Number(Estimate::of_seeds(vec![0.4, 0.5, 0.6], 0.95));
+        let exact = ExpressionValue::Number(Estimate::exact(64.0));
+        let matrix = Matrix::default();
+        for (shown, value, text) in [
+            ("{obtained:percent}", &number, "+50.0 ± 24.8 %"),
+            ("{obtained:share}", &number, "50.0 ± 24.8 %"),
+            ("{obtained:value}", &number, "0.50 ± 0.25"),
+            ("{obtained:whole}", &exact, "64"),
+        ] {
+            let template = Template::parse(shown)
+                .unwrap()
+                .with_intervals_of("obtained");
+            let format = template.format_of("obtained").unwrap();
+            assert_eq!(write(value, format, &matrix), text, "{shown}");
         }
     }
 

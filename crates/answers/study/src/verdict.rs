@@ -75,6 +75,32 @@ pub struct Headline {
     pub why: String,
 }
 
+#[cfg(test)]
+impl JudgedClaim {
+    /// Returns the claim `T-1` with a verdict, without results.
+    pub(crate) fn of_test(verdict: ClaimVerdict, estimate_holds: bool) -> JudgedClaim {
+        JudgedClaim {
+            id: "T-1".to_owned(),
+            says: String::new(),
+            quote: None,
+            at: None,
+            ours: true,
+            kind: ClaimKind::Near,
+            published: String::new(),
+            holds_if: String::new(),
+            shown: "+15.5 ± 47.8 %".to_owned(),
+            obtained: None,
+            ci_half_width: None,
+            verdict,
+            why: None,
+            flips: Vec::new(),
+            undecided_with: Vec::new(),
+            estimate_holds,
+            headline: None,
+        }
+    }
+}
+
 impl Serialize for ClaimVerdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())

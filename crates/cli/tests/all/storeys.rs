@@ -1,5 +1,5 @@
 //! Tests of the crate layers: allowed dependencies between crates, and folders under the rule of
-//! policy crates. ARCHITECTURE.md draws the layers.
+//! crates without I/O. ARCHITECTURE.md draws the layers.
 
 use crate::common::project;
 use std::collections::BTreeMap;

@@ -735,12 +735,12 @@ values = [{ name = "always fcfs", set = ["volume.drive_settings.queue.discipline
     success(&studies.arguments(&["results", "--write"]));
     let page = fs::read_to_string(studies.path("test-2020/RESULTS.md")).unwrap();
     for words in [
-        "Of 1 statement of the source 0 hold. 1 hold as assumed, but not with other seeds or another open choice.",
+        "Of 1 statement of the source 0 hold. 1 holds only with our settings (fragile), and not with other seeds or another open choice.",
         "1. order in the drive: always fcfs\n",
         "| claim | 1 |\n|---|---|\n| T-1 | − |\n",
         "| order in the drive | as the axis says | a test | before any result | always fcfs | T-1 (always fcfs) |",
-        "Held against seeds 4 to 6; order in the drive: always fcfs: 0 of 1 verdicts survive",
-        "**fragile**; not with order in the drive: always fcfs",
+        "Also run with: seeds 4 to 6; order in the drive: always fcfs. 0 of 1 verdicts stay the same",
+        "**fragile**; does not hold with order in the drive: always fcfs",
     ] {
         assert!(page.contains(words), "{words}: {page}");
     }
@@ -792,7 +792,7 @@ fn the_page_begins_with_what_holds_and_quotes_its_source_in_the_order_given() {
         "{top}"
     );
     assert!(
-        top.contains("3 sentences cannot be tested. Of 1 claims of ours 1 hold."),
+        top.contains("3 sentences cannot be tested. Of 1 claim of ours 1 holds."),
         "{top}"
     );
     assert!(

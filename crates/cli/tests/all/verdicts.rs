@@ -209,6 +209,9 @@ fn the_largest_load_is_settled_when_half_the_load_gives_the_same() {
 
 #[test]
 fn the_hours_of_a_rebuild_from_windows_are_those_of_the_exact_run() {
+    // The speed of a small drive depends on the border between the rebuild's steps and the tracks,
+    // so a single run of 36 windows has an interval of 1 to 2 %.
+    const SEEDS: u32 = 8;
     let folder = Folder::new();
     for (name, layout, rate) in [
         ("a.toml", "raid5", 20.0),
@@ -216,23 +219,28 @@ fn the_hours_of_a_rebuild_from_windows_are_those_of_the_exact_run() {
         ("c.toml", "raid6", 10.0),
     ] {
         let file = folder.put(name, &stack(layout, rate, 120_000, "rebuild = 2"));
-        let exact = json(&["run", &file]);
-        let exact = &exact["rebuild"];
-        assert_eq!(
-            (&exact["estimated"], exact["hours_ci95_half_width"].as_f64()),
-            (&Value::Bool(false), Some(0.0))
-        );
-        let short = json(&["run", &file, "--requests", "1000"]);
-        let short = &short["rebuild"];
         let of = |rebuild: &Value, key: &str| rebuild[key].as_f64().unwrap();
-        let error = of(short, "hours") / of(exact, "hours") - 1.0;
-        assert!(
-            error.abs() < 0.01,
-            "{layout}: {error} of {exact:#}: {short:#}"
-        );
-        assert!(
-            of(short, "hours_ci95_half_width") > 0.0 && short["windows"].as_u64().unwrap() >= 12
-        );
+        let (mut errors, mut outside) = (0.0, 0);
+        for seed in 1..=SEEDS {
+            let set = format!("seed={seed}");
+            let exact = json(&["run", &file, "--set", &set]);
+            let exact = &exact["rebuild"];
+            assert_eq!(
+                (&exact["estimated"], exact["hours_ci95_half_width"].as_f64()),
+                (&Value::Bool(false), Some(0.0))
+            );
+            let short = json(&["run", &file, "--requests", "1000", "--set", &set]);
+            let short = &short["rebuild"];
+            let half_width = of(short, "hours_ci95_half_width");
+            assert!(half_width > 0.0 && short["windows"].as_u64().unwrap() >= 12);
+            let error = of(short, "hours") - of(exact, "hours");
+            errors += error / of(exact, "hours");
+            outside += u32::from(error.abs() > half_width);
+        }
+        let error = errors / f64::from(SEEDS);
+        assert!(error.abs() < 0.01, "{layout}: {error}");
+        // Of 8 intervals of 95 %, more than 2 miss the exact hours in 0.6 % of all cases.
+        assert!(outside <= 2, "{layout}: {outside} of {SEEDS}");
     }
     let text = success(&["run", &folder.name("a.toml"), "--requests", "1000"]);
     assert!(

@@ -88,16 +88,16 @@ fn volume(page: &mut String) {
         page,
         "All volumes",
         "Every volume has the key `layout` (default `jbod`), these keys and the keys of its layout. An empty cell in the \
-         column `default` means that the text says what happens without the key. Some keys have another default in a stack \
-         file that runs than elsewhere, and the cell names both. \"Elsewhere\" is live serving ([serving.md](../serving.md)), \
-         arrays on devices ([arrays.md](../arrays.md)) and studies ([studies.md](../studies.md)). \
+         column `default` means that the text says what happens without the key. Some defaults differ between simulations \
+         (`run`, `compare`, `advise`) on one side, and live serving ([serving.md](../serving.md)), arrays on devices \
+         ([arrays.md](../arrays.md)) and studies ([studies.md](../studies.md)) on the other side. The cell then names both. \
          [reference.md](../reference.md) explains how sizes are written; rates are sizes a second. A row is the chunks of all \
          members at one offset; the [glossary](../glossary.md) has the other terms.\n\n\
          An array like `md` works as Linux's md does: stripes of 4 KiB pages with a cache, writes that wait for their \
          neighbours, md's choice of the copy to read. An array like `ideal` knows each request as a whole, locks rows, and \
          reads as little as possible.\n\n\
-         `drive` names a drive of the [library](library.md) or a [drive file](drive.md). The elevators of `coordinate` are \
-         in [host](host.md). Qian & Wang is \"Cross-layer coordination to disks and RAIDs\" (2007).",
+         `drive` names a drive of the [library](library.md) or a [drive file](drive.md). [host](host.md) has the elevators that \
+         use the key `coordinate`.",
     );
     let of_every_volume = json!({ "properties": schema::volume_keys() });
     keys(page, &of_every_volume);

@@ -313,7 +313,7 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
         },
         "coordinate": {
             "enum": ["longest", "shortest"],
-            "description": "a queue length, in requests, that goes along with each part of a request: the `longest` or the `shortest` queue of all members with a part. The elevators of the members (`[host.members]`) weigh the length by their `queue_weight` (Qian & Wang, section 6). Default none",
+            "description": "a queue length, in requests, that goes along with each part of a request: the `longest` or the `shortest` queue of all members. The elevators of the members (`[host.members]`) weigh the length by their `queue_weight` (Qian & Wang, \"Cross-layer coordination to disks and RAIDs\", 2007, section 6). Default none",
         },
         "drive_settings": { "type": "object", "description": "keys of the drive file with other values, such as { queue = { discipline = \"satf\" } }; default none" },
         "members": {
@@ -339,7 +339,7 @@ pub(crate) fn volume_keys() -> Map<String, Value> {
             "type": ["integer", "string"], "description": "upper limit of a rebuild on each filled member, in bytes a second; default none, for an array like md 200000KiB, as in md",
         },
         "sync_io_depth": {
-            "type": "integer", "description": "number of I/Os of a rebuild in flight up to which a rebuild of an array like md goes on although requests wait. Above this number the rebuild waits. An I/O is a page of 4 KiB with parity, and 64 KiB with copies. Linux 6.16 and later have 32. Default none, as in Linux 6.12: a rebuild waits if a member has moved more than 64 sectors of other I/O since the latest look that found I/O",
+            "type": "integer", "description": "limit on the I/Os in flight of a rebuild of an array like md, while requests are served. Up to this number the rebuild goes on; above this number the rebuild waits. An I/O is a page of 4 KiB with parity, and 64 KiB with copies. Linux 6.16 and later have 32. Default none, with the rule of Linux 6.12: after every 128 KiB of the rebuild md checks the members. The rebuild waits if a member has done more than 64 sectors of other I/O since the latest check that found other I/O",
         },
     });
     let mut all = keys.as_object().cloned().unwrap_or_default();
@@ -353,26 +353,31 @@ fn keys_of_records() -> Map<String, Value> {
     let keys = json!({
         "bitmap": {
             "enum": ["none", "internal"],
-            "description": "Write-intent bitmap of an array like md. `internal`: the bit of a region is written to all members \
-                            before a write to a clean region, and a region is clean 5 to 10 s after its last write. Default \
-                            none. `mdadm --create` (4.2) makes a bitmap if the array uses more than 100 GiB of each member.",
+            "description": "Write-intent bitmap of an array like md with copies or parity. `internal`: the bit of a region is \
+                            written to all members before a write to a clean region, and a region is clean 5 to 10 s after its \
+                            last write. Default: none, unlike `mdadm --create` (4.2), which makes a bitmap if the array uses \
+                            more than 100 GiB of each member. Set `internal` for such an array.",
         },
         "bitmap_chunk": {
             "type": ["integer", "string"],
-            "description": "Size of a region of the bitmap in bytes: a power of two, at least 4KiB. Default 64MiB, as in mdadm.",
+            "description": "Size of a region of `bitmap` in bytes: a power of two, at least 4KiB. Only for an array like md. \
+                            Default 64MiB, as in mdadm.",
         },
         "consistency_policy": {
             "enum": ["resync", "bitmap", "ppl"],
             "description": "How an array like md becomes consistent after a crash, as in `mdadm --consistency-policy`. `resync`: \
                             nothing is recorded. `bitmap`: as `bitmap = \"internal\"`. `ppl`, for raid5: the partial parity log. \
-                            Before each write of data and parity, the member with the parity gets 4 KiB and the partial parity, \
-                            forced to the medium, and afterwards the written members are flushed. Default: resync.",
+                            Before each write of data and parity, a log header of 4 KiB and the partial parity are written with \
+                            FUA to the member with the parity. Afterwards the written members are flushed. Default: `bitmap` \
+                            with `bitmap = \"internal\"`, otherwise `resync`. `resync` or `ppl` beside `bitmap = \"internal\"` is \
+                            an error.",
         },
         "safe_mode_delay": {
             "type": "string",
             "description": "Time after the last write of an array like md until the superblocks of all members say that the array \
-                            is clean. The first write afterwards waits until the superblocks say the contrary. Default: no \
-                            superblocks are written; with a bitmap 201ms, as in md. `0s`: the array stays active.",
+                            is clean. The first write afterwards waits until the superblocks say the contrary. Default: \
+                            201ms with a bitmap or a partial parity log, as in md; otherwise writes of superblocks are not \
+                            simulated. `0s`: the array stays active.",
         },
     });
     keys.as_object().cloned().unwrap_or_default()

@@ -19,14 +19,16 @@ pub struct VdevKeys {
     pub ashift: Option<u32>,
     /// The failed drives, counted from 0. Default none.
     pub failed: Vec<u32>,
-    /// Number of drives at the end of the list that hold the intent log and nothing else (SLOG).
-    /// Default 0: the intent log lies on the vdevs.
+    /// Number of log drives, which hold the intent log and nothing else (SLOG). The list of members
+    /// has, in this order: data drives, the drives of `special`, of `caches`, of `logs`. `drives`
+    /// counts all of them. Default 0: the intent log lies on the vdevs.
     pub logs: u32,
-    /// Number of drives in front of the log drives that hold a cache of records (L2ARC). The rules
-    /// of the cache stand in `l2arc`. Default 0.
+    /// Number of drives that hold a cache of records (L2ARC), in front of the log drives in the
+    /// list of members. The rules of the cache are in `l2arc`. Default 0.
     pub caches: u32,
-    /// Number of drives behind the data drives that form the special vdev, a mirror. The special vdev
-    /// holds the metadata of the pool; data lies on the other vdevs. Default 0: no special vdev.
+    /// Number of drives that form the special vdev, a mirror; in the list of members they follow
+    /// the data drives. The special vdev holds the metadata of the pool; data lies on the other
+    /// vdevs. Default 0: no special vdev.
     pub special: u32,
     /// Largest block of data that lies on the special vdev, after compression: 0, or a power of two from
     /// 512 to half of `recordsize`. Only for `[host.files] kind = "zfs"`. Default 0: only metadata lies
@@ -87,10 +89,10 @@ pub struct ScanKeys {
     pub scrub: bool,
     /// Share of the records that the scrub has read at the start of the run. Default 0.
     pub scrub_from: f64,
-    /// Records that a scrub or healing resilver reads: `all`, `ordered` (the records that lie in the
-    /// order of the volume) or `scattered` (the other records, in the order in which a scan of all
-    /// records reads them). A choice below `all` shows the pace of these records alone. Default
-    /// `all`.
+    /// Records that a scrub or healing resilver reads: `all`, `ordered` (the records that lie in
+    /// the order of the volume) or `scattered` (the other records, in the order in which a scan of
+    /// all records reads them). With `ordered` or `scattered` the scan reads only these records, so
+    /// that their pace can be measured separately. Default `all`.
     pub scan_records: ScanRecords,
     /// Bytes of data of a scrub or healing resilver in flight for each data drive of a vdev
     /// (`zfs_scan_vdev_limit`); a mirror counts as one drive. Default 16MiB; OpenZFS before 2.2 had
@@ -155,15 +157,15 @@ pub struct VolumeKeys {
     /// Size of the volume, at most the free space of the pool. Default: 80 % of the free space. All
     /// records have been written once, from front to back, at the start of a run.
     pub volsize: Option<Bytes>,
-    /// Writes that wait for the intent log: `standard` (flushed and forced writes), `always` or
-    /// `disabled`. Default `standard`.
+    /// Writes that wait for the intent log: `standard` (only synchronous writes: fsync and FUA),
+    /// `always` (all writes) or `disabled` (none). Default `standard`.
     pub sync: Sync,
     /// Blocks that stay in the memory of the pool (ARC): `all`, `metadata` (inodes, directories and
     /// pointers) or `none`. Data that was read ahead stays until it is read once. Default `all`.
     pub primarycache: Primarycache,
-    /// Way of waited-for writes: `latency` (small writes into the log, whole records to their places
-    /// without a log drive) or `throughput` (all records to their places, no log drive). Default
-    /// `latency`.
+    /// How synchronous writes are logged. `latency`: the data go into the log; without a log drive,
+    /// large writes go to their final places, and the log gets only their addresses. `throughput`:
+    /// all data go to their final places, and log drives are not used. Default `latency`.
     pub logbias: Logbias,
     /// True if a snapshot of the start of the run exists. The snapshot keeps the blocks of the start,
     /// so that overwritten and removed data frees no space. Default false.
@@ -225,7 +227,10 @@ pub struct MemoryKeys {
     /// 8MiB.
     pub prefetch_distance: Bytes,
     /// Time of the processor for records, such as `{ threads = 8, encryption_mb_per_s = 64 }`.
-    /// Default: the processor needs no time.
+    /// `threads`: number of threads that work on records, by default 8. Rates in 10^6 bytes a
+    /// second, of one thread: `checksum_mb_per_s`, `encryption_mb_per_s`, `compress_mb_per_s`,
+    /// `parity_mb_per_s`. Rates of the caller: `decompress_mb_per_s`, `copy_mb_per_s`. Work without
+    /// a rate needs no time. Default: the processor needs no time.
     pub processor: Option<ProcessorKeys>,
     /// Rules of the cache on the drives of `caches`, such as `{ write_max = "32MiB" }`. `write_max`:
     /// largest number of bytes written at a time, once a second. `headroom`: bytes that the feeding

@@ -24,8 +24,8 @@ pub struct Raid0Config {
     /// Behaviour of the array: `md` as Linux's md, or `ideal`. Default `ideal`.
     pub like: Like,
     /// Bytes on one member before the next member has its turn: a positive multiple of 512. Default
-    /// 64KiB. An array like md in a stack file has the default 512KiB, as `mdadm --create` makes it.
-    #[schemars(extend("x-default" = "`512KiB` like md in a stack file, else `64KiB`"))]
+    /// 64KiB; in a stack file with `like = "md"` 512KiB, as `mdadm --create` makes it.
+    #[schemars(extend("x-default" = "`512KiB` if `like = \"md\"`, else `64KiB`"))]
     pub chunk: Bytes,
 }
 

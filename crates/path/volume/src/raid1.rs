@@ -22,17 +22,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid1Config {
-    /// Behaviour of the array: `md` as Linux's md, or `ideal`. A stack file that runs has the
-    /// default `md`, but `ideal` with `[controller]` and with `coordinate`. Live serving, arrays on
-    /// devices and studies have the default `ideal`.
-    #[schemars(extend("x-default" = "`md` in a stack file, else `ideal`"))]
+    /// Behaviour of the array: `md` as Linux's md, or `ideal`. Simulations (`run`, `compare`,
+    /// `advise`) have the default `md`, but `ideal` with `[controller]` and with `coordinate`. Live
+    /// serving, arrays on devices and studies have the default `ideal`.
+    #[schemars(extend("x-default" = "`md` in `run`, `compare` and other simulations, else `ideal`"))]
     pub like: Like,
     /// Policy for the choice of the copy to read: the copies in turn (`round-robin`), the member
     /// with the fewest requests (`shortest-queue`), the member with its arm nearest to the data
     /// (`nearest-head`), or the rule of Linux's md for members with arms (`md`) or without arms
-    /// (`md-nonrotational`). Default `round-robin`. An array like md in a stack file has the
-    /// default `md`.
-    #[schemars(extend("x-default" = "`md` like md in a stack file, else `round-robin`"))]
+    /// (`md-nonrotational`). Default `round-robin`; in a stack file with `like = "md"` `md`.
+    #[schemars(extend("x-default" = "`md` if `like = \"md\"`, else `round-robin`"))]
     pub read_policy: ReadPolicy,
     /// Failed members, counted from 0; at least one member must be left. Default none.
     pub failed: Vec<u32>,

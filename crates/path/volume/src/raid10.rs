@@ -35,15 +35,14 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid10Config {
-    /// Behaviour of the array: `md` as Linux's md, or `ideal`. A stack file that runs has the
-    /// default `md`, but `ideal` with `[controller]` and with `coordinate`. Live serving, arrays on
-    /// devices and studies have the default `ideal`.
-    #[schemars(extend("x-default" = "`md` in a stack file, else `ideal`"))]
+    /// Behaviour of the array: `md` as Linux's md, or `ideal`. Simulations (`run`, `compare`,
+    /// `advise`) have the default `md`, but `ideal` with `[controller]` and with `coordinate`. Live
+    /// serving, arrays on devices and studies have the default `ideal`.
+    #[schemars(extend("x-default" = "`md` in `run`, `compare` and other simulations, else `ideal`"))]
     pub like: Like,
     /// Bytes on one member before the next member has its turn: a positive multiple of 512. Default
-    /// 64KiB. An array like md in a stack file has the default 512KiB, as `mdadm --create` makes
-    /// it.
-    #[schemars(extend("x-default" = "`512KiB` like md in a stack file, else `64KiB`"))]
+    /// 64KiB; in a stack file with `like = "md"` 512KiB, as `mdadm --create` makes it.
+    #[schemars(extend("x-default" = "`512KiB` if `like = \"md\"`, else `64KiB`"))]
     pub chunk: Bytes,
     /// Number of copies of each chunk: at least 2, at most the number of members. Default 2.
     pub copies: u32,
@@ -54,9 +53,8 @@ pub struct Raid10Config {
     /// Policy for the choice of the copy to read: the copies in turn (`round-robin`), the member
     /// with the fewest requests (`shortest-queue`), the member with its arm nearest to the data
     /// (`nearest-head`), or the rule of Linux's md for members with arms (`md`) or without arms
-    /// (`md-nonrotational`). Default `round-robin`. An array like md in a stack file has the
-    /// default `md`.
-    #[schemars(extend("x-default" = "`md` like md in a stack file, else `round-robin`"))]
+    /// (`md-nonrotational`). Default `round-robin`; in a stack file with `like = "md"` `md`.
+    #[schemars(extend("x-default" = "`md` if `like = \"md\"`, else `round-robin`"))]
     pub read_policy: ReadPolicy,
     /// Failed members, counted from 0; a copy of every chunk must be left. Default none.
     pub failed: Vec<u32>,

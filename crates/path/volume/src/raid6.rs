@@ -19,30 +19,31 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Raid6Config {
-    /// Behaviour of the array: `md` as Linux's md, or `ideal`. A stack file that runs has the
-    /// default `md`, but `ideal` with `[controller]`, with `coordinate` and with
+    /// Behaviour of the array: `md` as Linux's md, or `ideal`. Simulations (`run`, `compare`,
+    /// `advise`) have the default `md`, but `ideal` with `[controller]`, with `coordinate` and with
     /// `dummy_parity_reads`. Live serving, arrays on devices and studies have the default `ideal`.
-    #[schemars(extend("x-default" = "`md` in a stack file, else `ideal`"))]
+    #[schemars(extend("x-default" = "`md` in `run`, `compare` and other simulations, else `ideal`"))]
     pub like: Like,
     /// Bytes on one member before the next member has its turn: a positive multiple of 512; for an
-    /// array like md a power of two, at least 4KiB. Default 64KiB. An array like md in a stack file
-    /// has the default 512KiB, as `mdadm --create` makes it.
-    #[schemars(extend("x-default" = "`512KiB` like md in a stack file, else `64KiB`"))]
+    /// array like md a power of two, at least 4KiB. Default 64KiB; in a stack file with
+    /// `like = "md"` 512KiB, as `mdadm --create` makes it.
+    #[schemars(extend("x-default" = "`512KiB` if `like = \"md\"`, else `64KiB`"))]
     pub chunk: Bytes,
     /// Pattern in which parity moves from row to row: towards member 0 (`left`) or away from it
     /// (`right`); data begins after the parity (`symmetric`) or at member 0 (`asymmetric`). Default
-    /// `left-symmetric`, as in md.
+    /// `left-symmetric`, as in md. The pattern is that of P; Q is on the member after P, and on
+    /// member 0 if P is on the last member.
     pub rotation: Rotation,
     /// The failed members, counted from 0; at most two. Default none.
     pub failed: Vec<u32>,
     /// Number of stripes in memory, in pages of 4 KiB of each member: md's `stripe_cache_size`. A
-    /// write of part of a row reads no data and no parity that a stripe holds. An `ideal`
-    /// array has the default 0: no stripe is held. An array like md has 17 to 32768 stripes, by
-    /// default 256 in a stack file, and writes wait while all stripes have work.
-    #[schemars(extend("x-default" = "`256` like md in a stack file, else `0`"))]
+    /// write of part of a row reads no data and no parity that a stripe holds. An `ideal` array has
+    /// the default 0: no stripe is held. An array like md has 17 to 32768 stripes, in a stack file
+    /// by default 256, and writes wait while all stripes have work.
+    #[schemars(extend("x-default" = "`256` if `like = \"md\"`, else `0`"))]
     pub stripe_cache: u32,
     /// Method for a partly written stripe: md's `rmw_level`. Read-modify-write reads the old data
-    /// and the old parity; reconstruct-write reads the other data. `reconstruct` (0): always
+    /// and both old parities; reconstruct-write reads the other data. `reconstruct` (0): always
     /// reconstruct-write. `fewer` (1): the method with fewer reads, and reconstruct-write if both
     /// need equally many. `modify` (2): the method with fewer reads, and read-modify-write if both
     /// need equally many. Default `fewer`. Only for an array like md.
@@ -53,9 +54,10 @@ pub struct Raid6Config {
     /// Largest I/O of a member in bytes: `max_sectors_kb` of the member's queue. Default 1280KiB
     /// (Linux 6.12). Only for an array like md.
     pub largest_member_io: Bytes,
-    /// Generation of md: `2.6.16`, `2.6.23` or `6.12`. Default `6.12`. 2.6.16 sends reads through the
-    /// stripes. Both early kernels hold back direct writes, write each whole stripe by itself, and
-    /// let RAID 6 read the other data of a partly written row. Only for an array like md.
+    /// Generation of md: `2.6.16`, `2.6.23` or `6.12`. Default `6.12`. 2.6.16 sends reads through
+    /// the stripes. In both early kernels a partial write waits for its neighbours before it reads,
+    /// also a direct write; each whole stripe is written by itself; and RAID 6 always uses
+    /// reconstruct-write. Only for an array like md.
     pub kernel: MdKernel,
     /// True to read both parities together with all data of a row and to discard the parities. Each
     /// member then reads without gaps (Qian & Wang, section 5.1, for RAID-5). Default false.

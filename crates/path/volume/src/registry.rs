@@ -20,7 +20,7 @@ pub const REGISTRY: &[PolicyEntry<BuildLayout>] = &[
     PolicyEntry { name: "jbod", summary: "members one after the other; survives no failed drive; has no keys of its own", schema: schema_of::<JbodConfig>, build: Jbod::build },
     PolicyEntry { name: "raid0", summary: "chunks on the members in turn; survives no failed drive", schema: schema_of::<Raid0Config>, build: Raid0::build },
     PolicyEntry { name: "raid1", summary: "a copy of all data on every member; at least 2 members; survives the failure of all members but one", schema: schema_of::<Raid1Config>, build: Raid1::build },
-    PolicyEntry { name: "raid10", summary: "mirrored chunks on the members in turn; at least 2 members; survives one failed drive, or more if no two copies are lost", schema: schema_of::<Raid10Config>, build: Raid10::build },
+    PolicyEntry { name: "raid10", summary: "mirrored chunks on the members in turn; at least 2 members; survives `copies` - 1 failed drives, and more if every chunk keeps a copy", schema: schema_of::<Raid10Config>, build: Raid10::build },
     PolicyEntry { name: "raid4", summary: "rows of chunks with parity on the last member; at least 3 members; survives one failed drive", schema: schema_of::<Raid4Config>, build: raid4::build },
     PolicyEntry { name: "raid5", summary: "rows of chunks with one rotating parity; at least 3 members; survives one failed drive", schema: schema_of::<Raid5Config>, build: raid5::build },
     PolicyEntry { name: "raid6", summary: "rows of chunks with two rotating parities; at least 4 members; survives two failed drives", schema: schema_of::<Raid6Config>, build: raid6::build },

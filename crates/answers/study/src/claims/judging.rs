@@ -19,7 +19,7 @@ struct Obtained {
     shown: String,
     /// True if the estimate fulfils the claim.
     holds: bool,
-    /// True if both ends of the interval give the same answer as the estimate.
+    /// True if the tested values of the interval give the same answer as the estimate.
     decided: bool,
 }
 
@@ -242,9 +242,10 @@ impl Claim {
             && number.has_seeds()
             && let Some(width) = number.half_width()
         {
-            for end in [number.mean() - width, number.mean() + width] {
-                let end = ExpressionValue::Number(Estimate::exact(end));
-                decided &= self.fulfils(&end, study, &evaluator)? == holds;
+            let (low, high) = (number.mean() - width, number.mean() + width);
+            for value in [vec![low, high], self.rule.inner_values(low, high)].concat() {
+                let value = ExpressionValue::Number(Estimate::exact(value));
+                decided &= self.fulfils(&value, study, &evaluator)? == holds;
             }
         }
         Ok(Obtained {

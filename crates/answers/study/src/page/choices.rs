@@ -1,7 +1,7 @@
 //! Settings that reverse verdicts: open choices of the source, variants and other seeds.
 
 use super::folds::fold;
-use super::table::row;
+use super::table::{counted, row};
 use super::verdicts::SectionSummary;
 use crate::held_out::HeldOut;
 use crate::study::Study;
@@ -51,7 +51,7 @@ pub(super) fn matrix(sections: &[(&Study, SectionSummary)], held_out: &HeldOut, 
         return;
     }
     text.push_str(
-        "## Settings that reverse a verdict\n\n+ means that the claim holds with the setting, − that the claim no longer holds. Other settings and claims are left out.\n\n",
+        "## Settings that reverse a verdict\n\n+: the claim holds with this setting. −: the claim does not hold with this setting. Other settings and claims are left out.\n\n",
     );
     for (number, (name, _)) in found.settings.iter().enumerate() {
         let _ = writeln!(text, "{}. {name}", number + 1);
@@ -139,6 +139,7 @@ pub(super) fn table(studies: &[Study], held_out: &HeldOut, text: &mut String) {
             &flips,
         ]));
     }
-    let title = format!("{} choices that the source leaves open", names.len());
+    let leaves = "that the source leaves open";
+    let title = format!("{} {leaves}", counted(names.len(), "choice"));
     fold(&title, &table, text);
 }

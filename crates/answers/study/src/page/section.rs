@@ -1,7 +1,7 @@
 //! The section of one study: figures in view; claims, variants, notes and numbers folded.
 
 use super::folds::fold;
-use super::table::{counted, row};
+use super::table::{counted, holding, row};
 use super::verdicts::{SectionSummary, VerdictChange};
 use crate::expression::CONFIDENCE;
 use crate::figure::Figure;
@@ -163,7 +163,7 @@ fn claims(judged: &[JudgedClaim], record: Option<&StudyRecord>, section: &mut St
         .iter()
         .filter(|claim| claim.verdict == ClaimVerdict::Holds)
         .count();
-    let title = format!("{}, {hold} hold", counted(judged.len(), "claim"));
+    let title = format!("{}, {}", counted(judged.len(), "claim"), holding(hold));
     fold(&title, &table, section);
 }
 
@@ -177,11 +177,11 @@ fn verdict(claim: &JudgedClaim) -> String {
     if let (Some(why), true) = (&claim.why, claim.verdict != ClaimVerdict::Holds) {
         let _ = write!(cell, ": {why}");
     }
-    // A fragile claim names the settings in which it does not hold; any other flip goes the other
-    // way.
+    // All flips answer against the estimate. The verdict does not tell the answer: the estimate of
+    // an undecided or fitted claim may hold or not.
     if !claim.flips.is_empty() {
-        let does = if claim.verdict == ClaimVerdict::Fragile {
-            "not"
+        let does = if claim.estimate_holds {
+            "does not hold"
         } else {
             "holds"
         };
@@ -201,7 +201,7 @@ fn held_out(judged: &[JudgedClaim], record: Option<&StudyRecord>, section: &mut 
         .count();
     let _ = write!(
         section,
-        "Held against {}: {} of {} verdicts survive all of it.",
+        "Also run with: {}. {} of {} verdicts stay the same under all these settings.",
         record.tried.join("; "),
         judged.len() - flipped,
         judged.len()
@@ -214,7 +214,7 @@ fn held_out(judged: &[JudgedClaim], record: Option<&StudyRecord>, section: &mut 
     if !undecided.is_empty() {
         let _ = write!(
             section,
-            " Undecided with some of it, because the interval holds both answers: {}.",
+            " Undecided with these settings: {}.",
             undecided.join("; ")
         );
     }
@@ -241,9 +241,9 @@ impl Variants {
         for (number, variant) in study.config.variants.iter().enumerate() {
             let variation = Variation::Variant(number);
             let data = run_list.table(index, study, variation, results);
-            let _ = write!(text, "With one thing changed, {}:\n\n", variant.title);
+            let _ = write!(text, "Variant: {}.\n\n", variant.title);
             text.push_str(
-                "| claim | as assumed | with the change | verdict then |\n|---|---|---|---|\n",
+                "| claim | as assumed | in the variant | verdict in the variant |\n|---|---|---|---|\n",
             );
             let mut untouched = Vec::new();
             for (claim, before) in study.claims.iter().zip(judged) {
@@ -271,7 +271,7 @@ impl Variants {
             if !untouched.is_empty() {
                 let _ = write!(
                     text,
-                    "The change does not touch {}.\n\n",
+                    "These claims do not use the changed points: {}.\n\n",
                     untouched.join(", ")
                 );
             }
@@ -338,4 +338,28 @@ fn numbers(x: &str, figure: &Figure, section: &mut String) {
         let _ = writeln!(section, "| {tick} | {} |", cells.join(" | "));
     }
     section.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_says_how_a_setting_answers_whatever_its_own_verdict() {
+        use ClaimVerdict::{DoesNotHold, Fitted, Fragile, Undecided};
+        for (own, estimate_holds, words) in [
+            (Fragile, true, "; does not hold with order: look: 0.5"),
+            (Fitted, true, "; does not hold with order: look: 0.5"),
+            (Undecided, true, "; does not hold with order: look: 0.5"),
+            (Undecided, false, "; holds with order: look: 0.5"),
+            (DoesNotHold, false, "; holds with order: look: 0.5"),
+        ] {
+            let claim = JudgedClaim {
+                flips: vec!["order: look: 0.5".to_owned()],
+                ..JudgedClaim::of_test(own, estimate_holds)
+            };
+            let cell = verdict(&claim);
+            assert!(cell.ends_with(words), "{own:?} {estimate_holds}: {cell}");
+        }
+    }
 }

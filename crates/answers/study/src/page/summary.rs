@@ -2,7 +2,7 @@
 
 use super::choices;
 use super::folds::{anchor, fold};
-use super::table::{counted, row};
+use super::table::{counted, holding, row};
 use super::verdicts::{HeadlineLine, SectionSummary, VerdictLine};
 use crate::expression::CONFIDENCE;
 use crate::held_out::HeldOut;
@@ -42,7 +42,7 @@ pub(super) fn head(
         .any(|study| study.config.confidence != CONFIDENCE);
     let _ = write!(
         text,
-        "± is half the width of the 95 % interval{}. If both ends of an interval over seeds do not give the same verdict, the claim is undecided. How to read the page: [docs/studies.md](../../docs/studies.md).\n\n",
+        "± is half the width of the 95 % interval{}. If the values of an interval over seeds do not all give the same verdict, the claim is undecided. How to read the page: [docs/studies.md](../../docs/studies.md).\n\n",
         if others {
             ", unless a study says another"
         } else {
@@ -52,71 +52,77 @@ pub(super) fn head(
     text
 }
 
-/// Writes the number of claims by verdict in one sentence.
+/// Writes the number of claims by verdict, first of the source's and then of this project's.
 fn first_sentence(sections: &[(&Study, SectionSummary)], studies: usize, text: &mut String) {
-    let count = |verdict| -> usize {
+    let lines = |of: fn(&SectionSummary) -> &[VerdictLine]| -> Vec<&VerdictLine> {
         sections
             .iter()
-            .map(|(_, summary)| summary.count(verdict))
-            .sum()
+            .flat_map(|(_, summary)| of(summary))
+            .collect()
     };
-    let claims: usize = sections
-        .iter()
-        .map(|(_, summary)| summary.claims.len())
-        .sum();
+    let claims = lines(|summary| &summary.claims);
     let untestable: usize = sections.iter().map(|(_, summary)| summary.untestable).sum();
-    if claims > 0 || untestable > 0 {
-        let _ = write!(
-            text,
-            "Of {} of the source {} hold.",
-            counted(claims, "statement"),
-            count(ClaimVerdict::Holds)
-        );
-        for (verdicts, words) in [
-            (
-                &[ClaimVerdict::Fragile][..],
-                "hold as assumed, but not with other seeds or another open choice",
-            ),
-            (&[ClaimVerdict::Fitted][..], "are fitted"),
-            (&[ClaimVerdict::Undecided][..], "are undecided"),
-            (
-                &[ClaimVerdict::DoesNotHold, ClaimVerdict::DiffersExplained][..],
-                "do not hold",
-            ),
-        ] {
-            let number: usize = verdicts.iter().map(|&verdict| count(verdict)).sum();
-            if number > 0 {
-                let _ = write!(text, " {number} {words}.");
-            }
-        }
+    let mut sentences = Vec::new();
+    if !claims.is_empty() || untestable > 0 {
+        let whole = format!("{} of the source", counted(claims.len(), "statement"));
+        sentences.push(tally(&whole, &claims));
         if untestable > 0 {
-            let _ = write!(
-                text,
-                " {} cannot be tested.",
-                counted(untestable, "sentence")
-            );
+            let number = counted(untestable, "sentence");
+            sentences.push(format!("{number} cannot be tested."));
         }
     }
-    let ours: Vec<&VerdictLine> = sections
-        .iter()
-        .flat_map(|(_, summary)| &summary.ours)
-        .collect();
+    let ours = lines(|summary| &summary.ours);
     if !ours.is_empty() {
-        let hold = ours
-            .iter()
-            .filter(|line| line.verdict == ClaimVerdict::Holds.text())
-            .count();
-        let space = if text.ends_with('.') { " " } else { "" };
-        let _ = write!(text, "{space}Of {} claims of ours {hold} hold.", ours.len());
+        let whole = format!("{} of ours", counted(ours.len(), "claim"));
+        sentences.push(tally(&whole, &ours));
     }
     if sections.len() < studies {
+        let missing = studies - sections.len();
+        sentences.push(format!(
+            "{missing} of {studies} studies are not in this count."
+        ));
+    }
+    let _ = write!(text, "{}\n\n", sentences.join(" "));
+}
+
+/// Returns the number of claims of each verdict as sentences.
+fn tally(whole: &str, lines: &[&VerdictLine]) -> String {
+    let count = |verdict: ClaimVerdict| {
+        let same = |line: &&&VerdictLine| line.verdict == verdict.text();
+        lines.iter().filter(same).count()
+    };
+    let mut text = format!("Of {whole} {}.", holding(count(ClaimVerdict::Holds)));
+    let fragile = count(ClaimVerdict::Fragile);
+    if fragile > 0 {
+        let holds = holding(fragile);
         let _ = write!(
             text,
-            " {} of {studies} studies are not in this count.",
-            studies - sections.len()
+            " {holds} only with our settings (fragile), and not with other seeds or another open choice."
         );
     }
-    text.push_str("\n\n");
+    let explained = count(ClaimVerdict::DiffersExplained);
+    for (number, one, several) in [
+        (count(ClaimVerdict::Fitted), "is fitted", "are fitted"),
+        (
+            count(ClaimVerdict::Undecided),
+            "is undecided",
+            "are undecided",
+        ),
+        (
+            count(ClaimVerdict::DoesNotHold) + explained,
+            "does not hold",
+            "do not hold",
+        ),
+    ] {
+        if number > 0 {
+            let does = if number == 1 { one } else { several };
+            let _ = write!(text, " {number} {does}.");
+        }
+    }
+    if explained > 0 {
+        let _ = write!(text, " A variant shows the cause for {explained} of these.");
+    }
+    text
 }
 
 /// Writes the headlines of the source with their causes.
@@ -207,5 +213,32 @@ fn all_statements(sections: &[(&Study, SectionSummary)], text: &mut String) {
     }
     if !list.is_empty() {
         fold("All statements by verdict", &list, text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_verdict_is_counted_with_its_own_verb() {
+        use ClaimVerdict::{DiffersExplained, DoesNotHold, Fragile, Holds, Undecided};
+        let verdicts = [Holds, Fragile, Undecided, DoesNotHold, DiffersExplained];
+        let lines = verdicts.map(|verdict| VerdictLine {
+            id: "T-1".to_owned(),
+            says: String::new(),
+            verdict: verdict.text().to_owned(),
+            headline: None,
+        });
+        let all: Vec<&VerdictLine> = lines.iter().collect();
+        assert_eq!(
+            tally("5 claims of ours", &all),
+            "Of 5 claims of ours 1 holds. 1 holds only with our settings (fragile), and not with other seeds or another open choice. 1 is undecided. 2 do not hold. A variant shows the cause for 1 of these."
+        );
+        let fragile = &all[1..2];
+        assert_eq!(
+            tally("1 claim of ours", fragile),
+            "Of 1 claim of ours 0 hold. 1 holds only with our settings (fragile), and not with other seeds or another open choice."
+        );
     }
 }

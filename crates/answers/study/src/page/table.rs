@@ -10,3 +10,8 @@ pub(super) fn row<const CELLS: usize>(cells: [&str; CELLS]) -> String {
 pub(super) fn counted(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
+
+/// Returns the verb for a number of claims: `1 holds`, `2 hold`.
+pub(super) fn holding(number: usize) -> String {
+    format!("{number} {}", if number == 1 { "holds" } else { "hold" })
+}

@@ -25,7 +25,8 @@ pub struct SlowConfig {
     pub stall: Duration,
     /// Start of the first slow period. Default 0.
     pub from: Duration,
-    /// Length of a slow period. Default: without end; for a drive that only stalls, the stall.
+    /// Length of a slow period. Default: without end; if `stall` is given without `factor` and bad
+    /// sectors, the length of `stall`.
     pub lasts: Option<Duration>,
     /// Mean time from the end of a slow period to the next one. The times are random, from an
     /// exponential distribution. Default: one slow period only.

@@ -32,7 +32,7 @@ pub struct SitOutConfig {
     /// between the quartiles. Default 50, as in OpenZFS.
     pub fence: f64,
     /// Number of comparisons with a mean beyond the fence after which a member sits out. A
-    /// comparison with a mean within the fence takes one off. Default 20.
+    /// comparison with a mean within the fence reduces the count by one. Default 20.
     pub checks: u32,
     /// Time for which a member sits out. Default 600s, as in OpenZFS.
     pub rest: Duration,

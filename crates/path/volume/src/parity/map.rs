@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rotation {
-    /// Parity moves towards member 0, and data follows the parity. As many consecutive chunks of data
-    /// as the array has members always lie on all members.
+    /// Parity moves towards member 0, and data follows the parity. Any n consecutive chunks of data
+    /// lie on n different members (n is the number of members).
     #[default]
     LeftSymmetric,
     /// Parity moves towards member 0, data restarts at member 0.
