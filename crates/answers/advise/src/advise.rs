@@ -572,6 +572,7 @@ impl AdviceRequest {
             misses_without_a_drive,
             misses_with_a_slow_drive: Vec::new(),
             doubts,
+            media_notes: whole[0].measured.report.array.media_notes.clone(),
             redundancy,
             loss,
             mttdl_hours: with_numbers(redundancy, self.assumptions, loss),

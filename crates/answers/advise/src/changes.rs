@@ -557,6 +557,7 @@ mod tests {
             seek_bels: None,
             energy_cost_a_year: None,
             doubts: Vec::new(),
+            media_notes: Vec::new(),
             healthy: outcome(healthy),
             degraded: Some(outcome(healthy)),
             rebuilding: Some(outcome(filled)),

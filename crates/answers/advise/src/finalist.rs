@@ -62,6 +62,9 @@ pub struct Finalist {
     pub misses_with_a_slow_drive: Vec<MissedWish>,
     /// Wishes whose result may be chance, because the runs are too short.
     pub doubts: Vec<DoubtfulWish>,
+    /// Sentences about data with all drives that no medium moved: in buffers of the drives, or in
+    /// memory.
+    pub media_notes: Vec<String>,
     /// Parameters of the chance of data loss.
     pub redundancy: Redundancy,
     /// Chance of data loss.

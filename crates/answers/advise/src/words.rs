@@ -79,6 +79,8 @@ pub(crate) fn recommendation(
         noise(first),
         settled.to_string(),
         speed(first, wishes),
+        // The rate of the sentence before is then no rate of the drives.
+        first.media_notes.join(" "),
         without_a_drive(first, wishes),
         with_a_slow_drive(first, wishes, slow_factor),
     ];

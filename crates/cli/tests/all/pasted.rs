@@ -171,6 +171,36 @@ fn an_answer_that_a_command_does_not_have_names_the_command_that_has() {
 }
 
 #[test]
+fn an_advice_names_the_rates_of_buffers() {
+    let folder = Folder::new();
+    // Each drive takes 150 MiB into a buffer of 512 MB.
+    folder.put(
+        "load.toml",
+        "seed = 1\n[workload]\nkind = \"synthetic\"\nrequests = 40000\nread_share = 0.0\nsize = \"1MiB\"\n\
+         addresses = { pattern = \"sequential\" }\narrivals = { process = \"closed\", outstanding = 16 }\n\
+         [volume]\nlayout = \"raid0\"\ndrive = \"seagate-exos-x24-24tb\"\ndrives = 2\n",
+    );
+    let wish = folder.put(
+        "wish.toml",
+        "stack = \"load.toml\"\n[drives]\nmodel = \"seagate-exos-x24-24tb\"\ncount = 2\n[wishes]\nfailures = 0\n\
+         [choices]\nlayouts = [\"raid0\"]\nchunks = [\"1MiB\"]\nelevators = [\"mq-deadline\"]\nwrite_caches = [true]\n",
+    );
+    let short = success(&["advise", &wish, "--requests", "300"]);
+    assert!(
+        short.contains("its medium moves at most 285 MB/s"),
+        "{short}"
+    );
+    let notes = json(&["advise", &wish, "--requests", "300"]);
+    let notes = notes["finalists"][0]["media_notes"]
+        .as_array()
+        .unwrap()
+        .len();
+    assert_eq!(notes, 1);
+    let long = success(&["advise", &wish]);
+    assert!(!long.contains("its medium moves at most"), "{long}");
+}
+
+#[test]
 fn rates_of_memory_and_of_buffers_are_named() {
     let stack = project().join("stacks/slow/shingled.toml");
     let stack = stack.to_str().unwrap();

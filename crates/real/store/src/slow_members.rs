@@ -117,13 +117,18 @@ mod tests {
         array.take_happenings();
         let mut watch = array.peer_watch(SlowMembers::default(), Time::ZERO);
         let (mut now, mut worker) = (Time::ZERO, RequestScratch::one_by_one());
-        let mut windows = |slow_ms: u64| {
+        // On a busy computer a window of a usual member may look slow, and begins the count of windows
+        // anew. So the member has several windows for its event.
+        let mut windows = |slow_ms: u64, most: u32| {
             times
                 .iter()
-                .for_each(|time| time.store(1, Ordering::SeqCst));
+                .for_each(|time| time.store(4, Ordering::SeqCst));
             times[2].store(slow_ms, Ordering::SeqCst);
             let mut events = Vec::new();
-            for _ in 0..4 {
+            for _ in 0..most {
+                if !events.is_empty() {
+                    break;
+                }
                 let mut block = [0; 4096];
                 for at in 0..48 {
                     array.read(&mut worker, at * 4096, &mut block).unwrap();
@@ -134,12 +139,12 @@ mod tests {
             }
             (events, array.status().slots[2].slowness)
         };
-        assert_eq!(windows(1), (Vec::new(), None));
-        let (events, slowness) = windows(40);
+        assert_eq!(windows(4, 4), (Vec::new(), None));
+        let (events, slowness) = windows(80, 40);
         assert_eq!((events.len(), events[0].kind, events[0].slot), (1, SLOW, 2));
         assert!(events[0].why.contains("the median of the other members"));
         assert!(slowness.is_some_and(|factor| factor > 4.0), "{slowness:?}");
-        let (events, slowness) = windows(1);
+        let (events, slowness) = windows(4, 40);
         assert_eq!((events.len(), events[0].kind, slowness), (1, USUAL, None));
     }
 }
