@@ -19,7 +19,8 @@ use crate::windows::{
 };
 use crate::{ComparedStack, LabError, Recipe, RunResult, run_all};
 use fullstroke_measure::{RebuildPlan, RebuildReport, Stop};
-use fullstroke_units::{Duration, SECTOR_BYTES};
+use fullstroke_units::Duration;
+use fullstroke_volume::REBUILD_WINDOW;
 use std::cell::Cell;
 
 /// Largest number of windows: 12 + 24 + 48 + 96.
@@ -67,11 +68,6 @@ impl RebuildEffort {
 /// Share of a window, and largest time, before the speed counts.
 const SETTLING_SHARE: f64 = 0.25;
 const SETTLING_MAX_S: f64 = 15.0;
-
-/// Members are filled up to a multiple of this number of bytes at the begin of a window, as in a
-/// rebuild from the begin of the drives: between two looks at its speed md issues 128 KiB (`window`
-/// in `md_do_sync`). The speed depends on the borders between these steps and the drive's tracks.
-const STEP_BYTES: u64 = 128 << 10;
 
 /// Replaces the hours of a rebuild in `ran` by hours from windows all over the drive, with an
 /// interval. A rebuild that ended in the run stays as measured. Returns the number of simulated
@@ -365,7 +361,9 @@ impl<'a> Sampling<'a> {
                 high = middle
             }
         }
-        low * SECTOR_BYTES / STEP_BYTES * STEP_BYTES
+        // A rebuild from the begin of the drives is at a multiple of md's window, too. The speed depends
+        // on the borders between the windows and the drive's tracks.
+        low / REBUILD_WINDOW.0 * REBUILD_WINDOW.bytes().0
     }
 
     /// Writes the hours into the report.

@@ -137,15 +137,16 @@ impl Claim {
 const PARTS: u32 = 16;
 
 impl Rule {
-    /// Returns the values between the ends of an interval that may give another answer than both
-    /// ends. The accepted range can lie inside the interval, and then neither end is accepted.
-    fn inner_values(&self, low: f64, high: f64) -> Vec<f64> {
+    /// Returns values of an interval that give every answer that the interval has. The accepted range
+    /// can lie inside the interval, so that neither end is accepted.
+    fn tested_values(&self, low: f64, high: f64) -> Vec<f64> {
         match self {
             // The centre is inside the interval if the whole range is.
-            Rule::Within(least, most) => vec![f64::midpoint(*least, *most)],
-            Rule::Near(centre, _) => vec![*centre],
-            Rule::Condition(_) => (1..PARTS)
+            Rule::Within(least, most) => vec![low, f64::midpoint(*least, *most), high],
+            Rule::Near(centre, _) => vec![low, *centre, high],
+            Rule::Condition(_) => (0..PARTS)
                 .map(|part| low + (high - low) * f64::from(part) / f64::from(PARTS))
+                .chain([high])
                 .collect(),
         }
         .into_iter()
@@ -216,7 +217,7 @@ mod tests {
             (Rule::Near(1.0, 0.1), -2.0, 0.5, false),
             (Rule::Condition(condition), 0.0, 2.0, true),
         ] {
-            let values = rule.inner_values(low, high);
+            let values = rule.tested_values(low, high);
             let found = values.iter().any(|value| (0.9..=1.1).contains(value));
             assert_eq!(found, accepted, "{rule:?} {values:?}");
         }

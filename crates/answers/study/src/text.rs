@@ -15,55 +15,48 @@ pub struct Template {
 
 /// Format of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NumberFormat {
-    /// Three significant digits and the interval.
-    Interval,
+pub(crate) struct NumberFormat {
+    unit: Unit,
+    /// True if the interval is printed, too: `+3.1 ± 0.4 %`.
+    with_interval: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
     /// Three significant digits.
-    Value,
+    Plain,
     /// A whole number.
     Whole,
     /// A share as a difference in percent: `+3.1 %`.
-    Percent,
-    /// A difference in percent with the interval: `+3.1 ± 0.4 %`.
-    Change,
+    Difference,
     /// A share in percent: `3.1 %`.
     Share,
-    /// A whole number with the interval. No template names the format.
-    WholeInterval,
-    /// A share in percent with the interval. No template names the format.
-    ShareInterval,
 }
 
-const FORMATS: &[(&str, NumberFormat)] = &[
-    ("interval", NumberFormat::Interval),
-    ("value", NumberFormat::Value),
-    ("whole", NumberFormat::Whole),
-    ("percent", NumberFormat::Percent),
-    ("change", NumberFormat::Change),
-    ("share", NumberFormat::Share),
-];
-
 impl NumberFormat {
-    /// Returns the format that prints the interval as well.
-    fn with_interval(self) -> NumberFormat {
-        match self {
-            NumberFormat::Interval | NumberFormat::Value => NumberFormat::Interval,
-            NumberFormat::Percent | NumberFormat::Change => NumberFormat::Change,
-            NumberFormat::Whole | NumberFormat::WholeInterval => NumberFormat::WholeInterval,
-            NumberFormat::Share | NumberFormat::ShareInterval => NumberFormat::ShareInterval,
+    /// A plain number with its interval.
+    const INTERVAL: NumberFormat = NumberFormat::new(Unit::Plain, true);
+
+    const fn new(unit: Unit, with_interval: bool) -> NumberFormat {
+        NumberFormat {
+            unit,
+            with_interval,
         }
     }
 
     fn is_percent(self) -> bool {
-        matches!(
-            self,
-            NumberFormat::Percent
-                | NumberFormat::Change
-                | NumberFormat::Share
-                | NumberFormat::ShareInterval
-        )
+        matches!(self.unit, Unit::Difference | Unit::Share)
     }
 }
+
+const FORMATS: &[(&str, NumberFormat)] = &[
+    ("interval", NumberFormat::INTERVAL),
+    ("value", NumberFormat::new(Unit::Plain, false)),
+    ("whole", NumberFormat::new(Unit::Whole, false)),
+    ("percent", NumberFormat::new(Unit::Difference, false)),
+    ("change", NumberFormat::new(Unit::Difference, true)),
+    ("share", NumberFormat::new(Unit::Share, false)),
+];
 
 impl Template {
     /// Parses a template.
@@ -104,7 +97,7 @@ impl Template {
             .filter_map(|(_, inner)| inner.as_mut());
         for (expression, format) in inner {
             if expression.text.trim() == name {
-                *format = format.with_interval();
+                format.with_interval = true;
             }
         }
         self
@@ -152,7 +145,7 @@ fn split_format(text: &str) -> Result<(&str, NumberFormat), UnknownName> {
         letter == ':' && depth == 0
     });
     let Some((at, _)) = colon.last() else {
-        return Ok((text, NumberFormat::Interval));
+        return Ok((text, NumberFormat::INTERVAL));
     };
     let name = text[at + 1..].trim();
     let found = FORMATS.iter().find(|entry| entry.0 == name);
@@ -166,7 +159,7 @@ fn split_format(text: &str) -> Result<(&str, NumberFormat), UnknownName> {
 pub(crate) fn published(number: f64, format: Option<NumberFormat>) -> String {
     let percent = (number * 1e5).round() / 1e3;
     match format {
-        Some(NumberFormat::Percent | NumberFormat::Change) if number > 0.0 => {
+        Some(format) if format.unit == Unit::Difference && number > 0.0 => {
             format!("+{percent} %")
         }
         // Adding 0 turns -0 into 0, which would be shown as `-0 %`.
@@ -188,65 +181,47 @@ pub(crate) fn bound(number: f64, format: Option<NumberFormat>) -> String {
 
 /// Returns a value as short text, a number with its interval.
 pub(crate) fn plain(value: &ExpressionValue, matrix: &Matrix) -> String {
-    write(value, NumberFormat::Interval, matrix)
+    write(value, NumberFormat::INTERVAL, matrix)
 }
 
 fn write(value: &ExpressionValue, format: NumberFormat, matrix: &Matrix) -> String {
     match value {
-        ExpressionValue::Number(number) => match format {
-            NumberFormat::Interval => interval(number),
-            NumberFormat::Value => significant(number.mean(), 3),
-            NumberFormat::Whole => format!("{:.0}", number.mean() + 0.0),
-            NumberFormat::Percent => format!("{:+.1} %", 100.0 * number.mean() + 0.0),
-            NumberFormat::Change => match number.half_width() {
-                Some(width) if has_width(number) => {
-                    format!(
-                        "{:+.1} ± {:.1} %",
-                        100.0 * number.mean() + 0.0,
-                        100.0 * width
-                    )
-                }
-                _ => write(value, NumberFormat::Percent, matrix),
-            },
-            NumberFormat::Share => format!("{:.1} %", 100.0 * number.mean() + 0.0),
-            NumberFormat::WholeInterval if has_width(number) => interval(number),
-            NumberFormat::WholeInterval => write(value, NumberFormat::Whole, matrix),
-            NumberFormat::ShareInterval => match number.half_width() {
-                Some(width) if has_width(number) => {
-                    format!(
-                        "{:.1} ± {:.1} %",
-                        100.0 * number.mean() + 0.0,
-                        100.0 * width
-                    )
-                }
-                _ => write(value, NumberFormat::Share, matrix),
-            },
-        },
+        ExpressionValue::Number(number) => write_number(number, format),
         ExpressionValue::Truth(truth) => (if *truth { "yes" } else { "no" }).to_owned(),
         ExpressionValue::Text(text) => text.clone(),
         ExpressionValue::Label(axis, value) => matrix.axes[*axis].values[*value].name.clone(),
     }
 }
 
-/// Returns true if a number has an interval. If all seeds give the same value, rounding leaves a
-/// tiny width, which is no interval.
-fn has_width(number: &Estimate) -> bool {
-    number
-        .half_width()
-        .is_some_and(|width| width > 1e-12 * number.mean().abs())
+fn write_number(number: &Estimate, format: NumberFormat) -> String {
+    let mean = number.mean();
+    let width = number.half_width().filter(|_| format.with_interval);
+    let width = width.filter(|width| is_interval(mean, *width));
+    // Adding zero removes the sign of a number that was rounded to zero.
+    let percent = 100.0 * mean + 0.0;
+    let unit = width.map_or_else(
+        || " %".to_owned(),
+        |width| format!(" ± {:.1} %", 100.0 * width),
+    );
+    match format.unit {
+        Unit::Whole if width.is_none() => format!("{:.0}", mean + 0.0),
+        Unit::Plain | Unit::Whole => with_width(mean, width),
+        Unit::Difference => format!("{percent:+.1}{unit}"),
+        Unit::Share => format!("{percent:.1}{unit}"),
+    }
 }
 
-/// Returns a number with its interval, if there is one: `0.81 ± 0.02`.
-pub(crate) fn interval(number: &Estimate) -> String {
-    with_width(number.mean(), number.half_width())
+/// Returns true if half a width makes an interval. If all seeds give the same value, rounding leaves a
+/// tiny width, which is no interval.
+fn is_interval(value: f64, half_width: f64) -> bool {
+    half_width > 1e-12 * value.abs()
 }
 
 /// Returns a number with half the width of its interval. The number has no more decimal places than
 /// the width.
 pub(crate) fn with_width(value: f64, half_width: Option<f64>) -> String {
     let alone = significant(value, 3);
-    // If all seeds give the same value, rounding leaves a tiny width, which is no interval.
-    let Some(width) = half_width.filter(|width| *width > 1e-12 * value.abs()) else {
+    let Some(width) = half_width.filter(|width| is_interval(value, *width)) else {
         return alone;
     };
     let width = significant(width, 2);
@@ -307,10 +282,16 @@ mod tests {
             assert_eq!(significant(value, 3), text);
         }
         assert_eq!(
-            interval(&Estimate::of_run(0.8061, Some(0.0213))),
+            write_number(
+                &Estimate::of_run(0.8061, Some(0.0213)),
+                NumberFormat::INTERVAL
+            ),
             "0.806 ± 0.021"
         );
-        assert_eq!(interval(&Estimate::exact(3.0)), "3.00");
+        assert_eq!(
+            write_number(&Estimate::exact(3.0), NumberFormat::INTERVAL),
+            "3.00"
+        );
         // Digits below the precision of the interval are not printed.
         for (value, width, text) in [
             (61.24, 164.0, "61 ± 164"),
@@ -360,11 +341,11 @@ mod tests {
 
     #[test]
     fn a_computed_bound_has_no_more_digits_than_it_means() {
-        let percent = Some(NumberFormat::Percent);
+        let percent = Some(NumberFormat::new(Unit::Difference, false));
         for (number, format, text) in [
             (
                 2000.0 * (1.0 - 1.0 / 3.0),
-                Some(NumberFormat::Whole),
+                Some(NumberFormat::new(Unit::Whole, false)),
                 "1333",
             ),
             (22.0 * (1.0 - 1.0 / 3.0), None, "14.7"),

@@ -105,4 +105,4 @@ pub use raid10::Arrangement;
 pub use registry::REGISTRY;
 pub use shape::Shape;
 pub use states::MemberStates;
-pub use volume::{Coordination, Volume};
+pub use volume::{Coordination, REBUILD_WINDOW, Volume};

@@ -16,6 +16,7 @@ use rebuild::{RebuildJob, Rebuilds};
 use shifts::Shifts;
 use std::ops::Range;
 use turns::Turns;
+pub use yielding::REBUILD_WINDOW;
 
 mod beside;
 mod coordination;

@@ -243,7 +243,7 @@ impl Claim {
             && let Some(width) = number.half_width()
         {
             let (low, high) = (number.mean() - width, number.mean() + width);
-            for value in [vec![low, high], self.rule.inner_values(low, high)].concat() {
+            for value in self.rule.tested_values(low, high) {
                 let value = ExpressionValue::Number(Estimate::exact(value));
                 decided &= self.fulfils(&value, study, &evaluator)? == holds;
             }

@@ -87,10 +87,7 @@ fn first_sentence(sections: &[(&Study, SectionSummary)], studies: usize, text: &
 
 /// Returns the number of claims of each verdict as sentences.
 fn tally(whole: &str, lines: &[&VerdictLine]) -> String {
-    let count = |verdict: ClaimVerdict| {
-        let same = |line: &&&VerdictLine| line.verdict == verdict.text();
-        lines.iter().filter(same).count()
-    };
+    let count = |verdict| lines.iter().filter(|line| line.has(verdict)).count();
     let mut text = format!("Of {whole} {}.", holding(count(ClaimVerdict::Holds)));
     let fragile = count(ClaimVerdict::Fragile);
     if fragile > 0 {
@@ -198,7 +195,7 @@ fn all_statements(sections: &[(&Study, SectionSummary)], text: &mut String) {
         let lines: Vec<String> = sections
             .iter()
             .flat_map(|(_, summary)| &summary.claims)
-            .filter(|line| line.verdict == verdict.text())
+            .filter(|line| line.has(verdict))
             .map(|line| format!("{} {}", line.id, line.says))
             .collect();
         if !lines.is_empty() {

@@ -70,6 +70,11 @@ impl VerdictLine {
             }),
         }
     }
+
+    /// Returns true if the claim has this verdict.
+    pub(super) fn has(&self, verdict: ClaimVerdict) -> bool {
+        self.verdict == verdict.text()
+    }
 }
 
 impl SectionSummary {
@@ -106,7 +111,6 @@ impl SectionSummary {
 
     /// Returns the number of claims of the source with a verdict.
     pub(super) fn count(&self, verdict: ClaimVerdict) -> usize {
-        let same = |line: &&VerdictLine| line.verdict == verdict.text();
-        self.claims.iter().filter(same).count()
+        self.claims.iter().filter(|line| line.has(verdict)).count()
     }
 }

@@ -410,10 +410,8 @@ impl Recorder {
             return self.pass_waiting(now, cx);
         }
         self.extents.clear();
-        for page in dirty {
-            let extent = Extent::new(BITMAP + page * 8, bitmap.sectors_of(page));
-            self.extents.push(extent);
-        }
+        let extents = dirty.into_iter().map(|page| extent_of(bitmap, page));
+        self.extents.extend(extents);
         self.begin(now, Step::Bits, cx);
     }
 
@@ -422,8 +420,7 @@ impl Recorder {
         self.extents.clear();
         let step = match &self.bitmap {
             Some(bitmap) => {
-                let extent = Extent::new(BITMAP, bitmap.sectors_of(0));
-                self.extents.push(extent);
+                self.extents.push(extent_of(bitmap, 0));
                 Step::BitmapOf(state)
             }
             None => {
@@ -440,17 +437,25 @@ impl Recorder {
         if let RecordedArray::Stripes(array) = &mut self.array {
             array.sleep(cx.out);
         }
-        // md has added the latest member to the head of its list (`bind_rdev_to_array`).
-        for member in (0..self.layout().members()).rev() {
-            if !self.layout().member_states().has_failed(member) {
-                self.flying += 1;
-                let flush = self.record(FLUSH, Extent::default());
-                cx.out.issue(member, flush);
-            }
-        }
+        self.flying += self.flush_members(FLUSH, cx);
         if self.flying == 0 {
             self.end(now, cx);
         }
+    }
+
+    /// Flushes all members that have not failed, for writes of records behind the flushes. Returns the
+    /// number of flushes.
+    fn flush_members(&mut self, kind: u64, cx: &mut NodeContext<'_>) -> u32 {
+        let mut flushes = 0;
+        // md has added the latest member to the head of its list (`bind_rdev_to_array`).
+        for member in (0..self.layout().members()).rev() {
+            if !self.layout().member_states().has_failed(member) {
+                flushes += 1;
+                let flush = self.record(kind, Extent::default());
+                cx.out.issue(member, flush);
+            }
+        }
+        flushes
     }
 
     /// Returns a member I/O of the records with a number of its own.
@@ -538,21 +543,18 @@ impl Recorder {
         // `md_bitmap_daemon_work`).
         self.daemon = (!bitmap.rests()).then(|| bitmap::first_run(now));
         self.later.clear();
-        for page in pages {
-            let extent = Extent::new(BITMAP + page * 8, bitmap.sectors_of(page));
-            self.later.push(extent);
-        }
+        let extents = pages.into_iter().map(|page| extent_of(bitmap, page));
+        self.later.extend(extents);
         if self.later.is_empty() {
             return;
         }
-        for member in (0..self.layout().members()).rev() {
-            if !self.layout().member_states().has_failed(member) {
-                self.later_flushes += 1;
-                let flush = self.record(LATER_FLUSH, Extent::default());
-                cx.out.issue(member, flush);
-            }
-        }
+        self.later_flushes += self.flush_members(LATER_FLUSH, cx);
     }
+}
+
+/// Returns the place of a page of the bitmap on each member.
+fn extent_of(bitmap: &Bitmap, page: u64) -> Extent {
+    Extent::new(BITMAP + page * 8, bitmap.sectors_of(page))
 }
 
 fn layout_of(array: &RecordedArray) -> &dyn Layout {

@@ -14,8 +14,8 @@ use super::pressure::{PEACE, Pressure};
 use crate::members::PAGE;
 use fullstroke_units::{Duration, Sectors, Time};
 
-/// Sectors between two looks for other I/O: `window` in `md_do_sync`, 32 pages.
-const WINDOW: u64 = 256;
+/// Sectors of a rebuild between two looks for other I/O: `window` in `md_do_sync`, 32 pages.
+pub const REBUILD_WINDOW: Sectors = Sectors(256);
 
 /// Longest unit of a rebuild that found no requests.
 const UNIT: u64 = 1024;
@@ -165,7 +165,7 @@ impl Yielding {
     pub(super) fn unit_size(&self, in_flight: Sectors) -> Sectors {
         let room = self.room_beside(in_flight);
         let mut wanted = match self.is_careful || in_flight == Sectors::ZERO {
-            true => WINDOW - self.since,
+            true => REBUILD_WINDOW.0 - self.since,
             false => UNIT,
         };
         if self.takes_turns {
@@ -191,8 +191,8 @@ impl Yielding {
         }
         self.since += sectors.0;
         self.begun += sectors.0;
-        let is_window = self.since >= WINDOW;
-        self.since %= WINDOW;
+        let is_window = self.since >= REBUILD_WINDOW.0;
+        self.since %= REBUILD_WINDOW.0;
         if is_slow {
             self.proceed();
         } else if is_window {
