@@ -91,8 +91,8 @@ pub struct ScanKeys {
     pub scrub_from: f64,
     /// Records that a scrub or healing resilver reads: `all`, `ordered` (the records that lie in
     /// the order of the volume) or `scattered` (the other records, in the order in which a scan of
-    /// all records reads them). With `ordered` or `scattered` the scan reads only these records, so
-    /// that their pace can be measured separately. Default `all`.
+    /// all records reads them). With `ordered` or `scattered` the scan reads records of one kind
+    /// only. A run then measures the scan rate of this kind. Default `all`.
     pub scan_records: ScanRecords,
     /// Bytes of data of a scrub or healing resilver in flight for each data drive of a vdev
     /// (`zfs_scan_vdev_limit`); a mirror counts as one drive. Default 16MiB; OpenZFS before 2.2 had
