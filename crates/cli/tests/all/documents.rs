@@ -62,7 +62,7 @@ const SHORTENED: &[(&str, &str)] = &[
     // The windows of a scrub of small records take two minutes of processor time.
     (
         "fullstroke compare stacks/pools/raidz2.toml --set volume.scrub=true --set 'workload.arrivals={process=\"poisson\",rate_per_s=1}' --vary volume.recordsize=16KiB,128KiB --by scrub.hours",
-        "fullstroke compare stacks/pools/raidz2.toml --set volume.scrub=true --set 'workload.arrivals={process=\"poisson\",rate_per_s=1}' --vary volume.recordsize=16KiB,128KiB --by response_ms.mean",
+        "fullstroke compare stacks/pools/raidz2.toml --set volume.scrub=true --set 'workload.arrivals={process=\"poisson\",rate_per_s=1}' --vary volume.recordsize=16KiB,128KiB --by response_ms.mean --set workload.duration=4s --set measurement.warm_up=1s",
     ),
     // The windows of a resilver of 16 TB take half a minute of processor time.
     (

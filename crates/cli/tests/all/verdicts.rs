@@ -218,7 +218,7 @@ fn the_hours_of_a_rebuild_from_windows_are_those_of_the_exact_run() {
         ("b.toml", "raid10", 30.0),
         ("c.toml", "raid6", 10.0),
     ] {
-        let file = folder.put(name, &stack(layout, rate, 120_000, "rebuild = 2"));
+        let file = folder.put(name, &stack(layout, rate, 40_000, "rebuild = 2"));
         let of = |rebuild: &Value, key: &str| rebuild[key].as_f64().unwrap();
         let (mut errors, mut outside) = (0.0, 0);
         for seed in 1..=SEEDS {
