@@ -15,10 +15,11 @@
 use crate::rebuild_plan::plan;
 use crate::space::shuffle;
 use crate::windows::{
-    Differences, ScanPart, WINDOWS_FIRST, Window, WindowMean, scan_parts, search, search_parts,
+    Differences, ScanPart, WINDOWS_FIRST, WINDOWS_FIRST_OF_MANY, Window, WindowMean, scan_parts,
+    search, search_parts,
 };
 use crate::{ComparedStack, LabError, Recipe, RunResult, run_all};
-use fullstroke_measure::{RebuildPlan, RebuildReport, Stop};
+use fullstroke_measure::{RebuildPlan, RebuildReport, Report, Stop};
 use fullstroke_units::Duration;
 use fullstroke_volume::REBUILD_WINDOW;
 use std::cell::Cell;
@@ -34,34 +35,55 @@ const PRECISION_OF_PARTS: f64 = 0.03;
 const WINDOW_S: f64 = 60.0;
 const WINDOW_MIN_S: f64 = 5.0;
 
-/// Largest number of requests in a window, so that a busy load does not take minutes.
-pub(crate) const REQUESTS_MAX: f64 = 40_000.0;
+/// Largest work of a window that is no whole trace, so that a busy load does not take minutes.
+const WINDOW_WORK_MAX: f64 = 100_000.0;
 
 /// Longest trace that is the load of each window as a whole.
 const WHOLE_TRACE_S: f64 = 600.0;
 
+/// Bytes of requests, and rebuilt bytes, that take as long to simulate as a request. RAID 5 like md
+/// handles requests of megabytes page by page, and the rebuild of a quiet array passes 128 KiB after
+/// 128 KiB.
+const REQUEST_BYTES: f64 = 65_536.0;
+const REBUILT_BYTES: f64 = 262_144.0;
+
+/// Processor time of a run, as the number of small requests that take as long: about 4 µs each. Seconds
+/// of a clock would make the result depend on the computer.
+fn work(report: &Report) -> f64 {
+    let seconds = report.rates.simulated_s;
+    let rebuild = report.array.rebuild.as_ref();
+    let rebuilt_mb_per_s = rebuild.map_or(0.0, |rebuild| rebuild.mb_per_s);
+    let bytes = |mb_per_s: f64| 1e6 * mb_per_s * seconds;
+    report.arrived.requests as f64
+        + bytes(report.rates.mb_per_s) / REQUEST_BYTES
+        + bytes(rebuilt_mb_per_s) / REBUILT_BYTES
+}
+
 /// Work that an answer is worth.
 #[derive(Clone, Copy, Debug)]
 pub struct RebuildEffort {
+    /// Number of windows at first.
+    windows_first: usize,
     /// Relative half width of the interval that ends the search.
     precision: f64,
-    /// Largest number of requests in all windows.
-    requests_max: u64,
+    /// Largest work of all windows.
+    work_max: f64,
 }
 
 impl RebuildEffort {
-    /// A single answer. Two million requests beside the rebuild of 24 TB take about 20 s of
-    /// processor time.
+    /// A single answer: about 20 s of processor time.
     pub const SINGLE: RebuildEffort = RebuildEffort {
+        windows_first: WINDOWS_FIRST,
         precision: 0.01,
-        requests_max: 2_000_000,
+        work_max: 5e6,
     };
 
     /// One of many answers, such as the layouts of an advice. Three percent of the hours hardly
     /// change a chance of data loss.
     pub const OF_MANY: RebuildEffort = RebuildEffort {
+        windows_first: WINDOWS_FIRST_OF_MANY,
         precision: 0.03,
-        requests_max: 800_000,
+        work_max: 2.5e6,
     };
 }
 
@@ -93,39 +115,46 @@ pub fn sample_rebuild(
     if !sampled || seconds <= 0.0 || report.grows() {
         return Ok(0);
     }
-    let requests = report.arrived.requests;
-    let sampling = Sampling::new(recipe, requests, seconds)?;
+    let sampling = Sampling::new(recipe, report, effort)?;
     let precision = match sampling.parts.len() {
         1 => effort.precision,
         _ => PRECISION_OF_PARTS,
     };
-    let mut all = 0;
+    let requests = Cell::new(0);
+    let windows_first = sampling.differences().windows_first(effort.windows_first);
     let mean = search_parts(&sampling.parts, |number, part| {
-        let simulated = Cell::new(0);
+        let spent = Cell::new(0.0);
         let run = |places: &[f64], before: usize| {
             let index = number * WINDOWS_MAX + before;
-            let (windows, spent) = sampling.windows(part, places, index, jobs, stop)?;
-            simulated.set(simulated.get() + spent);
-            Ok(windows)
+            let simulated = sampling.windows(part, places, index, jobs, stop)?;
+            spent.set(spent.get() + simulated.work);
+            requests.set(requests.get() + simulated.requests);
+            Ok(simulated.windows)
         };
         let has_room = |windows: usize, next: usize| {
-            let next_requests = simulated.get() / windows as u64 * next as u64;
+            let next_work = spent.get() / windows as f64 * next as f64;
             // The windows of a small drive do not take longer than its rebuild, which seldom goes
             // faster than at half the full speed.
             let all_s = (windows + next) as f64 * sampling.window_s;
             windows + next <= WINDOWS_MAX
-                && simulated.get() + next_requests
-                    <= effort.requests_max / sampling.parts.len() as u64
+                && spent.get() + next_work <= effort.work_max / sampling.parts.len() as f64
                 && all_s <= 2.0 * sampling.ideal_s
         };
-        let mean = search(precision, sampling.differences(), run, has_room)?;
-        all += simulated.get();
-        Ok(mean)
+        let differences = sampling.differences();
+        search(windows_first, precision, differences, run, has_room)
     })?;
     if let Some(mean) = mean {
         sampling.note(ran, &mean);
     }
-    Ok(all)
+    Ok(requests.get())
+}
+
+/// Windows that were run, the work of their runs, and the number of requests.
+struct RanWindows {
+    /// `None` if a window has no rebuild.
+    windows: Option<Vec<Window>>,
+    work: f64,
+    requests: u64,
 }
 
 /// The rebuild of a stack, and the length of its windows.
@@ -151,17 +180,22 @@ pub(crate) struct Sampling<'a> {
 }
 
 impl<'a> Sampling<'a> {
-    fn new(recipe: &'a Recipe, requests: u64, seconds: f64) -> Result<Sampling<'a>, LabError> {
+    /// Returns the windows for the load of a run with this report.
+    fn new(
+        recipe: &'a Recipe,
+        report: &Report,
+        effort: RebuildEffort,
+    ) -> Result<Sampling<'a>, LabError> {
         let candidate = recipe.candidate()?;
         let stack = &candidate.stack;
-        let is_trace = stack.trace_file().is_some();
+        let is_trace = stack.has_only_traces();
         let members = stack.rebuilt_members()?;
         let table = members
             .first()
             .map_or_else(String::new, |member| member.table.clone());
         let scattered = members.first().and_then(|member| member.scattered);
         let plans: Vec<RebuildPlan> = members.into_iter().map(plan).collect();
-        let rate = requests as f64 / seconds;
+        let (seconds, whole) = (report.rates.simulated_s, work(report));
         let ideal_s: f64 = plans
             .iter()
             .map(|one| one.ideal_s(one.from.0, one.used.0))
@@ -169,8 +203,15 @@ impl<'a> Sampling<'a> {
         // The first windows take at most half of the time of a whole rebuild. Otherwise the windows
         // of a small drive would cost more than the rebuild.
         let of_rebuild_s = ideal_s / (2 * WINDOWS_FIRST) as f64;
-        let longest_s = of_rebuild_s.min(REQUESTS_MAX / rate);
-        let wanted_s = match is_trace && seconds <= longest_s.min(WHOLE_TRACE_S) {
+        // Parts of a trace differ more than its whole at several places, so a whole trace may cost
+        // more.
+        let may_be_whole = is_trace
+            && seconds <= of_rebuild_s.min(WHOLE_TRACE_S)
+            && whole * effort.windows_first as f64 <= effort.work_max;
+        let of_parts = Differences::Load.windows_first(effort.windows_first);
+        let work_max = WINDOW_WORK_MAX.min(effort.work_max / of_parts as f64);
+        let longest_s = of_rebuild_s.min(seconds * work_max / whole);
+        let wanted_s = match may_be_whole {
             true => seconds,
             false => WINDOW_S.min(longest_s).max(WINDOW_MIN_S),
         };
@@ -231,8 +272,7 @@ impl<'a> Sampling<'a> {
     }
 
     /// Runs windows of a part at these places. `before` is the number of windows before them, so that
-    /// each has a load of its own. Returns `None` if a window has no rebuild. Also returns the number
-    /// of simulated requests.
+    /// each has a load of its own.
     fn windows(
         &self,
         part: ScanPart,
@@ -240,7 +280,7 @@ impl<'a> Sampling<'a> {
         before: usize,
         jobs: usize,
         stop: &Stop,
-    ) -> Result<(Option<Vec<Window>>, u64), LabError> {
+    ) -> Result<RanWindows, LabError> {
         let candidates = places
             .iter()
             .enumerate()
@@ -251,8 +291,7 @@ impl<'a> Sampling<'a> {
             })
             .collect::<Result<Vec<_>, LabError>>()?;
         let ran = run_all(&candidates, jobs, &|_| {})?;
-        let simulated = ran.iter().map(|one| one.measured.report.arrived.requests);
-        let simulated = simulated.sum();
+        let reports = || ran.iter().map(|one| &one.measured.report);
         let window = |(&place, ran): (&f64, &RunResult)| {
             let rebuild = ran.measured.report.array.rebuild.as_ref()?;
             let pace = rebuild.pace;
@@ -267,8 +306,11 @@ impl<'a> Sampling<'a> {
                 filled_share: rebuild.share,
             })
         };
-        let windows = places.iter().zip(&ran).map(window).collect();
-        Ok((windows, simulated))
+        Ok(RanWindows {
+            windows: places.iter().zip(&ran).map(window).collect(),
+            work: reports().map(work).sum(),
+            requests: reports().map(|report| report.arrived.requests).sum(),
+        })
     }
 
     /// Returns the part of the trace for window number `index`; `None` for other loads.

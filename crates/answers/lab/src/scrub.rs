@@ -7,7 +7,7 @@
 //! over the places. The interval comes from the differences between neighbouring windows, as for a
 //! rebuild (`rebuild.rs`).
 
-use crate::rebuild::{REQUESTS_MAX, Sampling};
+use crate::rebuild::Sampling;
 use crate::windows::{ScanPart, WINDOWS_FIRST, Window, scan_parts, search, search_parts};
 use crate::{LabError, Recipe, RunResult, run_all};
 use fullstroke_measure::{Report, ScrubReport, Stop};
@@ -21,6 +21,9 @@ pub(crate) const SCRUB_WINDOWS: usize = 36;
 
 /// The same for one of many answers.
 pub(crate) const SCRUB_WINDOWS_OF_MANY: usize = WINDOWS_FIRST;
+
+/// Largest number of requests in a window, so that a busy load does not take minutes.
+const REQUESTS_MAX: f64 = 40_000.0;
 
 /// Length of a window in simulated seconds: four transaction groups, which a scrub prolongs to 5 s.
 const WINDOW_S: f64 = 20.0;
@@ -114,7 +117,7 @@ pub(crate) fn sample_scrub(
             let index = number * windows_max + before;
             paces(&loads, part, places, index, jobs, stop)
         };
-        search(PRECISION, loads.differences(), run, has_room)
+        search(WINDOWS_FIRST, PRECISION, loads.differences(), run, has_room)
     })?;
     let Some(mean) = mean else {
         return Ok(());

@@ -7,8 +7,12 @@ use crate::LabError;
 use fullstroke_measure::half_width_of_mean;
 use fullstroke_units::order_by;
 
-/// Number of windows at first. Each further step has twice as many.
+/// Number of windows at first, for a single answer. Each further step has twice as many.
 pub(crate) const WINDOWS_FIRST: usize = 12;
+
+/// The same for one of many answers. Half the width of an interval from three windows is 2.5 times
+/// the standard deviation of a window.
+pub(crate) const WINDOWS_FIRST_OF_MANY: usize = 3;
 
 const CONFIDENCE: f64 = 0.95;
 
@@ -39,6 +43,18 @@ pub(crate) enum Differences {
     /// counts among neighbouring windows. The mean of the slowness would count a burst for all of
     /// the work that the burst holds up.
     Load,
+}
+
+impl Differences {
+    /// Returns the number of windows at first, if windows that differ by their places alone need
+    /// `of_places`.
+    pub(crate) fn windows_first(self, of_places: usize) -> usize {
+        match self {
+            Differences::Place => of_places,
+            // At least two windows for each group of neighbours.
+            Differences::Load => of_places.max(2 * GROUPS),
+        }
+    }
 }
 
 /// Mean over all windows.
@@ -123,18 +139,20 @@ impl WindowMean {
     }
 }
 
-/// Runs windows until half the width of the interval is at most the share `precision` of the mean.
+/// Runs windows, `first` at first, until half the width of the interval is at most the share
+/// `precision` of the mean.
 /// `run` gets places and the number of windows before them. `has_room` gets the number of windows so
 /// far and that of the next step, and ends the search. `None` with too few windows, and if a window
 /// has no result. `None` also without progress at a place, or in a group of neighbouring windows with
 /// different loads: a mean of the others would leave out the slowest place.
 pub(crate) fn search(
+    first: usize,
     precision: f64,
     differences: Differences,
     mut run: impl FnMut(&[f64], usize) -> Result<Option<Vec<Window>>, LabError>,
     has_room: impl Fn(usize, usize) -> bool,
 ) -> Result<Option<WindowMean>, LabError> {
-    let (mut windows, mut count) = (Vec::new(), WINDOWS_FIRST);
+    let (mut windows, mut count) = (Vec::new(), first);
     loop {
         let places = (0..count).map(|index| (index as f64 + 0.5) / count as f64);
         let Some(more) = run(&places.collect::<Vec<_>>(), windows.len())? else {
@@ -271,6 +289,7 @@ mod tests {
     #[test]
     fn a_smooth_change_is_precise_at_once_and_noise_asks_for_more_windows() {
         let smooth = search(
+            WINDOWS_FIRST,
             0.02,
             Differences::Place,
             |places, before| {
@@ -283,6 +302,7 @@ mod tests {
         assert!((smooth.slowness - 2.05).abs() < 1e-9, "{smooth:?}");
         let mut steps = Vec::new();
         let noisy = search(
+            WINDOWS_FIRST,
             0.001,
             Differences::Place,
             |places, before| {
@@ -297,13 +317,20 @@ mod tests {
         assert_eq!(noisy.unwrap().unwrap().windows, 84);
         assert_eq!(steps, [(12, 0), (24, 12), (48, 36)]);
         let none = search(
+            WINDOWS_FIRST,
             0.1,
             Differences::Place,
             |_, _| Ok(Some(Vec::new())),
             |_, _| true,
         );
         assert!(none.unwrap().is_none());
-        let stuck = search(0.1, Differences::Place, |_, _| Ok(None), |_, _| true);
+        let stuck = search(
+            WINDOWS_FIRST,
+            0.1,
+            Differences::Place,
+            |_, _| Ok(None),
+            |_, _| true,
+        );
         assert!(stuck.unwrap().is_none());
     }
 
@@ -312,6 +339,7 @@ mod tests {
         // Half of the time the work goes at full speed, the other half at a tenth or not at all.
         for (slow, expected) in [(10.0, 1.0 / 0.55), (f64::INFINITY, 2.0)] {
             let alternating = search(
+                WINDOWS_FIRST,
                 0.01,
                 Differences::Load,
                 |places, before| {

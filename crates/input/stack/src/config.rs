@@ -203,6 +203,12 @@ impl Stack {
         self.workloads.one()?.trace_file()
     }
 
+    /// Returns true if each workload is a trace.
+    pub fn has_only_traces(&self) -> bool {
+        let workloads = self.workloads.all();
+        workloads.iter().all(|one| one.trace_file().is_some())
+    }
+
     /// Returns every file of the replayed trace. A blktrace has one file per processor.
     pub fn trace_files(&self) -> Vec<PathBuf> {
         let named = self.trace_file();

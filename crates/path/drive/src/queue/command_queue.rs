@@ -143,9 +143,21 @@ impl CommandQueue {
         if let Some(NextRequest { waiting, .. }) = &choice {
             self.len -= 1;
             self.last_write = waiting.write;
-            self.arrivals.retain(|arrival| arrival.slot != waiting.slot);
+            self.forget_arrival(waiting.slot);
         }
         choice
+    }
+
+    /// Takes the request in `slot` out of the arrivals, if they are kept.
+    fn forget_arrival(&mut self, slot: u32) {
+        // Most queues take old requests first, so the search is short.
+        let place = self
+            .arrivals
+            .iter()
+            .position(|arrival| arrival.slot == slot);
+        if let Some(place) = place {
+            self.arrivals.remove(place);
+        }
     }
 
     /// Puts a taken choice back as the next request, regardless of later arrivals. The drive calls
@@ -168,7 +180,7 @@ impl CommandQueue {
         };
         self.len -= 1;
         self.last_write = waiting.write;
-        self.arrivals.retain(|arrival| arrival.slot != slot);
+        self.forget_arrival(slot);
         Some(waiting)
     }
 

@@ -118,16 +118,31 @@ impl Core {
             seen.written += sum(4);
             refused += sum(5);
         }
-        if refused > 0 || !event.states.impaired().is_empty() {
-            self.find_failed(at, event, &mut seen);
+        if refused > 0 {
+            self.find_failed(at, event, &mut seen, (0..self.stripes.members).rev());
+        } else {
+            // Pages of all other members can be read.
+            let impaired = event.states.impaired().iter().rev();
+            self.find_failed(
+                at,
+                event,
+                &mut seen,
+                impaired.map(|&member| member as usize),
+            );
         }
         seen
     }
 
-    /// Finds the members whose page cannot be read.
-    #[cold]
-    fn find_failed(&self, at: u32, event: &EventContext<'_>, seen: &mut StripeState) {
-        for member in (0..self.stripes.members).rev() {
+    /// Finds those of the members, from the last one down, whose page cannot be read.
+    #[inline]
+    fn find_failed(
+        &self,
+        at: u32,
+        event: &EventContext<'_>,
+        seen: &mut StripeState,
+        members: impl Iterator<Item = usize>,
+    ) {
+        for member in members {
             if self.in_sync(at, member, event) {
                 continue;
             }

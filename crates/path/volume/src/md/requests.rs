@@ -116,15 +116,15 @@ impl Core {
             self.blocked = true;
             return false;
         };
-        let request = self.asked[adding.asked].request;
+        let request = &self.asked[adding.asked].request;
+        let (origin, hints) = (request.origin, request.hints);
         let writes = request.operation != Operation::Read;
-        if self.overlaps(at, adding, place.row, writes) {
+        if !self.add_pages(at, adding, place.row, writes) {
             self.release(at);
             return false;
         }
         let stripe = self.stripes.stripe_mut(at);
-        (stripe.origin, stripe.hints) = (request.origin, request.hints);
-        self.add_pages(at, adding, place.row, writes);
+        (stripe.origin, stripe.hints) = (origin, hints);
         if writes && self.can_batch(at) {
             self.add_to_batch(at, *batch_last);
             if *batch_last != NONE {
@@ -140,8 +140,8 @@ impl Core {
         let head = self.stripes.stripe(at).batch_head;
         // Both are `REQ_SYNC` for the kernel; direct writes get the flag in `dio_bio_write_op`
         // (`block/fops.c`).
-        let waited_for = self.kernel.waited_writes_read_at_once()
-            && (request.hints.synchronous || request.hints.direct);
+        let waited_for =
+            self.kernel.waited_writes_read_at_once() && (hints.synchronous || hints.direct);
         if (head == NONE || head == at) && waited_for {
             self.allow_prereads(at);
         }
@@ -176,28 +176,28 @@ impl Core {
         }
     }
 
-    /// True if the stripe does not take the part now: another request for the same sectors waits,
-    /// or the stripe is in a batch (`stripe_bio_overlaps`).
-    fn overlaps(&self, at: u32, adding: &AddedPart, row: u64, writes: bool) -> bool {
+    /// Adds the pages of a part to a stripe. Returns false, and adds nothing, if the stripe does not
+    /// take the part now: another request for the same sectors waits, or the stripe is in a batch
+    /// (`stripe_bio_overlaps`).
+    fn add_pages(&mut self, at: u32, adding: &mut AddedPart, row: u64, writes: bool) -> bool {
         if self.stripes.stripe(at).batch_head != NONE {
-            return true;
+            return false;
         }
-        let mut overlaps = false;
-        self.each_page(at, adding, row, |_, member, bits| {
-            let page = self.stripes.page(at, member);
-            let taken = if writes { page.covered } else { page.asked };
-            overlaps |= taken & bits != 0;
-        });
-        overlaps
-    }
-
-    fn add_pages(&mut self, at: u32, adding: &mut AddedPart, row: u64, writes: bool) {
         let asked = adding.asked;
         let mut pages = std::mem::take(&mut self.adding_pages);
+        pages.clear();
+        let mut overlaps = false;
         self.each_page(at, adding, row, |page, member, bits| {
+            let of_member = self.stripes.page(at, member);
+            let taken = if writes {
+                of_member.covered
+            } else {
+                of_member.asked
+            };
+            overlaps |= taken & bits != 0;
             pages.push((page, member, bits));
         });
-        for &(page, member, bits) in &pages {
+        for &(page, member, bits) in pages.iter().filter(|_| !overlaps) {
             debug_assert!(adding.is_left(page), "page {page} is added twice");
             adding.done(page);
             self.asked[asked].remaining += 1;
@@ -208,7 +208,7 @@ impl Core {
                 false => page.add_read(bits, link),
             }
         }
-        pages.clear();
         self.adding_pages = pages;
+        !overlaps
     }
 }

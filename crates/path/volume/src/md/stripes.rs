@@ -388,8 +388,11 @@ impl Stripes {
                 continue;
             };
             without = 0;
-            self.place(at, u64::MAX);
-            self.leave_chain(at);
+            // A stripe without a number has lost its contents before.
+            if self.stripe(at).number != u64::MAX {
+                self.place(at, u64::MAX);
+                self.leave_chain(at);
+            }
             self.stripe_mut(at).count = 1;
             self.active += 1;
             self.lent.push(at);

@@ -193,6 +193,10 @@ impl RebuildJob {
     /// faster on average sleeps for half a second, and looks again (`md_do_sync`).
     fn within(&self, most: Option<Bytes>) -> Time {
         let Some(most) = most else { return self.due };
+        // Nearly each event asks, and a division of 128 bits takes longer than the comparison.
+        if self.marks.is_below(self.due, most, self.done()) {
+            return self.due;
+        }
         let late = self
             .marks
             .below(most, self.done())
@@ -202,7 +206,7 @@ impl RebuildJob {
 
     /// True if the rebuild is slower than `least`.
     fn is_slow(&self, now: Time, least: Bytes) -> bool {
-        self.marks.bytes_per_s(now, self.done()) < least.0
+        self.marks.is_slower(now, self.done(), least)
     }
 
     /// True if both jobs have the same rate and are near enough to become one job.
@@ -586,13 +590,28 @@ impl SpeedMarks {
         }
     }
 
-    /// Returns the speed since the oldest mark.
-    fn bytes_per_s(&self, now: Time, done: Sectors) -> u64 {
-        let (since, before) = self.oldest();
-        let elapsed = now.saturating_since(since).as_nanos();
-        let elapsed_ns = u128::from(elapsed) + u128::from(SpeedMarks::GRACE.as_nanos());
-        let bytes = u128::from(done.0.saturating_sub(before.0)) * u128::from(SECTOR_BYTES);
-        u64::try_from(bytes * 1_000_000_000 / elapsed_ns).unwrap_or(u64::MAX)
+    /// True if the speed since the oldest mark is less than `least`, in whole bytes per second.
+    fn is_slower(&self, now: Time, done: Sectors, least: Bytes) -> bool {
+        self.bytes_times_second(done) < self.elapsed_ns(now) * u128::from(least.0)
+    }
+
+    /// True if the speed since the oldest mark is at most `most` at `now`: [`SpeedMarks::below`] has
+    /// passed.
+    fn is_below(&self, now: Time, most: Bytes, done: Sectors) -> bool {
+        now >= self.oldest().0
+            && self.bytes_times_second(done) <= self.elapsed_ns(now) * u128::from(most.0.max(1))
+    }
+
+    /// Returns the time since the oldest mark, with md's second more.
+    fn elapsed_ns(&self, now: Time) -> u128 {
+        let elapsed = now.saturating_since(self.oldest().0).as_nanos();
+        u128::from(elapsed) + u128::from(SpeedMarks::GRACE.as_nanos())
+    }
+
+    /// Returns the bytes since the oldest mark, times the nanoseconds of a second.
+    fn bytes_times_second(&self, done: Sectors) -> u128 {
+        let sectors = done.0.saturating_sub(self.oldest().1.0);
+        u128::from(sectors) * u128::from(SECTOR_BYTES) * 1_000_000_000
     }
 
     /// Returns the time from which on the speed is at most `most`.
