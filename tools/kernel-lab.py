@@ -12,8 +12,9 @@ md's threads, as if the process had a processor of its own.
 
 A scenario consists of lines:
 
-  array LEVEL MEMBERS [chunk=KIB] [layout=NAME] [bitmap=internal] [stripes=N]
-                         creates an array: mdadm's level and layout (raid5, raid10 layout=f2)
+  array LEVEL MEMBERS [chunk=KIB] [layout=NAME] [bitmap=internal] [stripes=N] [ppl] [journal]
+                         creates an array: mdadm's level and layout (raid5, raid10 layout=f2); ppl: with the
+                         partial parity log; journal: the device behind the members is the journal, named J
   rest MS [sums]         lets time pass; the member I/O without a request, or its sums
   started                the member I/O of the creation of the array
   cold                   empties the stripe cache to 17 stripes

@@ -48,7 +48,7 @@ stop_array() {
 }
 # The device of a member, by its number.
 member() { set -- $1 $NAMES; shift $(($1 + 1)); echo /dev/$1; }
-# array LEVEL MEMBERS [chunk=KIB] [layout=NAME] [missing=N] [bitmap=internal|none] [stripes=N]
+# array LEVEL MEMBERS [chunk=KIB] [layout=NAME] [missing=N] [bitmap=internal|none] [stripes=N] [ppl] [journal]
 start_array() {
 	stop_array
 	REBUILT=""
@@ -61,6 +61,9 @@ start_array() {
 		layout=*) options="$options --layout=${word#*=}" ;;
 		bitmap=*) bitmap=--bitmap=${word#*=} ;;
 		stripes=*) stripes=${word#*=} ;;
+		# mdadm gives an array with a log its policy of consistency, and refuses a word about a bitmap.
+		ppl) bitmap=--consistency-policy=ppl ;;
+		journal) bitmap=--write-journal=$(member $members) ;;
 		*) echo "FAIL: $word" ;;
 		esac
 	done
@@ -81,7 +84,8 @@ start_array() {
 note_members() {
 	: > /run/offsets
 	for member in /sys/block/md0/md/dev-*; do
-		echo "$(cat ${member%/md/dev-*}/md/$(basename $member)/block/dev | cut -d: -f2) $(cat $member/slot) $(cat $member/offset)" >> /run/offsets
+		# The journal has the word instead of a number.
+		echo "$(cat ${member%/md/dev-*}/md/$(basename $member)/block/dev | cut -d: -f2) $(cat $member/slot | sed 's/journal/J/') $(cat $member/offset)" >> /run/offsets
 	done
 }
 cold() {
@@ -120,6 +124,7 @@ member_io() {
 		}
 		if (rebuilt != "") printf " rebuilt_kib=%d", rebuilt_kib
 		printf " members="
+		if ("JW" in each) printf "J:%d/%d,", each["JW"], bytes["JW"]
 		for (m = 0; m < 32; m++) if ((m "R") in each || (m "W") in each) printf "%s%d:%d/%d+%d/%d", (m ? "," : ""), m, each[m "R"], bytes[m "R"], each[m "W"], bytes[m "W"]
 		printf "\n"
 	}' $T/trace

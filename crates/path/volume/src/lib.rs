@@ -90,7 +90,9 @@ pub use like::Like;
 pub use lzvs::LzvsConfig;
 pub use lzvs_geo::LzvsGeoConfig;
 pub use lzvs_naive::LzvsNaiveConfig;
-pub use md::{MdKernel, MdRecords, MdVolume, ParityUpdates, Surroundings, WriteIntent};
+pub use md::{
+    JournalDevice, MdKernel, MdRecords, MdVolume, ParityUpdates, Surroundings, WriteIntent,
+};
 pub use mirror::ReadPolicy;
 pub use other_names::find_layout;
 pub use paired::{

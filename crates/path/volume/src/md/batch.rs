@@ -9,7 +9,8 @@ impl Core {
     /// True if waiting writes cover all data of a stripe that was not handled yet
     /// (`stripe_can_batch`).
     pub(super) fn can_batch(&self, at: u32) -> bool {
-        // Each stripe is logged for itself (`raid5_has_ppl` in `stripe_can_batch`).
+        // Each stripe is logged for itself (`raid5_has_log` and `raid5_has_ppl` in
+        // `stripe_can_batch`).
         let never = self.log.is_some() || !self.kernel.batches();
         if never || !self.stripes.has(at, state::BATCH_READY) {
             return false;

@@ -1,7 +1,10 @@
 //! The stripes, the requests on them, and md's thread.
 
+use super::journal::Journal;
+use super::log::WriteLog;
 use super::plug::{NONE, Plug, PluggedIo};
 use super::ppl::PartialParityLog;
+use super::records::MdRecords;
 use super::stripes::{PAGE, StripePage, Stripes, page, state};
 use super::{MdKernel, ParityUpdates, Setup};
 use crate::counts::VolumeCounts;
@@ -42,19 +45,26 @@ pub(super) struct PageRequest {
 /// A page of a member I/O in flight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemberPage {
-    stripe: u32,
-    next: u32,
+    /// The stripe, or the unit of the journal.
+    pub(super) stripe: u32,
+    pub(super) next: u32,
 }
 
 /// The purpose of a member I/O in flight.
 #[derive(Clone, Copy, Debug)]
-enum Flying {
+pub(super) enum Flying {
     /// Pages of stripes: the first part of the list.
     Pages(Operation, u32),
     /// A read that bypasses the stripes: a part of the request's extent.
     Bypass { asked: u32, extent: Extent },
     /// A unit of the log of a member, or a flush behind the unit.
     Log(Operation, usize),
+    /// Units of the journal: the first part of the list.
+    Units(u32),
+    /// A flush of the journal device behind units.
+    JournalFlush,
+    /// The flush or the write of a superblock behind which the journal reuses its blocks.
+    Checkpoint(Operation),
 }
 
 /// A part of a request whose pages are added to stripes.
@@ -157,8 +167,8 @@ pub(super) struct Core {
     /// True if the thread has paused between two batches with I/O in its plug.
     pub(super) paused: bool,
     pub(super) counts: VolumeCounts,
-    /// The partial parity log, if the array has one.
-    pub(super) log: Option<PartialParityLog>,
+    /// The log of the array, if the array has one.
+    pub(super) log: Option<WriteLog>,
 }
 
 /// The circumstances of an event.
@@ -202,15 +212,28 @@ impl Core {
         }
     }
 
-    /// Gives the array a partial parity log.
-    pub(super) fn add_log(&mut self) {
+    /// Gives the array the log of its records: a journal on the device behind the members, or a
+    /// partial parity log.
+    pub(super) fn add_log_of(&mut self, records: &MdRecords) {
         let members = self.stripes.members;
-        self.log = Some(PartialParityLog::new(members, self.map.chunk));
+        self.log = match (records.journal, records.partial_parity) {
+            (Some(device), _) => Some(WriteLog::Journal(Journal::new(device))),
+            (None, true) => {
+                let log = PartialParityLog::new(members, self.map.chunk);
+                Some(WriteLog::PartialParity(log))
+            }
+            (None, false) => None,
+        };
     }
 
     /// Returns the id of an I/O of the log of a member.
     pub(super) fn keep_log_io(&mut self, member: usize, operation: Operation) -> RequestId {
-        own(self.flying.keep(Flying::Log(operation, member)))
+        self.keep_io(Flying::Log(operation, member))
+    }
+
+    /// Returns the id of an I/O.
+    pub(super) fn keep_io(&mut self, flying: Flying) -> RequestId {
+        own(self.flying.keep(flying))
     }
 
     /// Returns the number of requests from above in flight.
@@ -233,7 +256,7 @@ impl Core {
             stripe: at,
             next: NONE,
         });
-        let io = PluggedIo {
+        self.plug_io(PluggedIo {
             member: member as u32,
             operation,
             start: number * PAGE,
@@ -241,7 +264,11 @@ impl Core {
             parts: (part, part),
             origin,
             hints,
-        };
+        });
+    }
+
+    /// Adds an I/O to the plug.
+    pub(super) fn plug_io(&mut self, io: PluggedIo) {
         let (parts, sent) = (&mut self.parts, &mut self.sent);
         self.plug.add(
             io,
@@ -259,15 +286,22 @@ impl Core {
         self.plug.empty(join, &mut |io| sent.push(io));
         for io in self.sent.drain(..) {
             let first = self.parts[io.parts.0].stripe;
-            let pages = self.stripes.pages_of(first);
-            // Reads of a stripe with waiting writes fetch old data or old parity. Reports count
-            // them apart.
-            if io.operation == Operation::Read && pages.iter().any(StripePage::writes) {
-                self.counts.read_for_write();
-            } else {
+            // The journal is the device behind the members.
+            let flying = if io.member as usize == self.stripes.members {
                 self.counts.member_io(io.operation);
-            }
-            let id = self.flying.keep(Flying::Pages(io.operation, io.parts.0));
+                Flying::Units(io.parts.0)
+            } else {
+                let pages = self.stripes.pages_of(first);
+                // Reads of a stripe with waiting writes fetch old data or old parity. Reports
+                // count them apart.
+                if io.operation == Operation::Read && pages.iter().any(StripePage::writes) {
+                    self.counts.read_for_write();
+                } else {
+                    self.counts.member_io(io.operation);
+                }
+                Flying::Pages(io.operation, io.parts.0)
+            };
+            let id = self.flying.keep(flying);
             let request = Request {
                 id: own(id),
                 origin: io.origin,
@@ -326,6 +360,19 @@ impl Core {
             }
             Flying::Log(Operation::Write, member) => self.unit_logged(member),
             Flying::Log(_, member) => self.unit_flushed(member),
+            Flying::Units(mut next) => {
+                let refused = completion.status != RequestStatus::Done;
+                while next != NONE {
+                    let part = self.parts.take(next);
+                    if let Some(journal) = self.journal() {
+                        journal.landed(part.stripe, refused);
+                    }
+                    next = part.next;
+                }
+                self.release_durable();
+            }
+            Flying::JournalFlush => self.release_flushed(),
+            Flying::Checkpoint(operation) => self.checkpoint_landed(member, operation),
             Flying::Pages(operation, mut next) => {
                 while next != NONE {
                     let part = self.parts.take(next);

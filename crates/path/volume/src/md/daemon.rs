@@ -18,7 +18,7 @@ impl Core {
     pub(super) fn rests(&self) -> bool {
         let lists = [ListName::Handle, ListName::Hold, ListName::Delayed];
         let has_no_stripe = |name| self.stripes.first(name).is_none();
-        let has_nothing_to_send = self.log.is_none() && !self.paused && self.released.is_empty();
+        let has_nothing_to_send = !self.has_log_io() && !self.paused && self.released.is_empty();
         self.waiting.is_empty() && has_nothing_to_send && lists.into_iter().all(has_no_stripe)
     }
 
@@ -64,6 +64,7 @@ impl Core {
                     None => break,
                 }
             }
+            self.flush_journal(event);
             if taken[0] == NONE {
                 self.send_logs(event);
                 // A log of a member that has failed lets its stripes go on at once.

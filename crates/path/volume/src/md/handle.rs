@@ -68,7 +68,9 @@ impl Core {
             self.answer_reads(at);
             seen = self.analyse(at, event);
         }
-        if u64::from(seen.failed) > self.map.parities {
+        // Without its journal the array takes no further write (`log_failed`, `handle_stripe`).
+        let lacks_journal = self.lacks_journal() && !self.stripes.has(at, state::LOGGED);
+        if u64::from(seen.failed) > self.map.parities || lacks_journal {
             self.give_up(at, event);
             seen = self.analyse(at, event);
         }

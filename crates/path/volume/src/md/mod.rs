@@ -20,7 +20,9 @@
 //! | `batch.rs` | full writes of neighbours |
 //! | `generation.rs` | what earlier kernels do otherwise |
 //! | `plug.rs` | joins member I/O |
+//! | `log.rs` | the log that a stripe passes before its writes |
 //! | `ppl.rs`, `ppl/steps.rs` | the partial parity log |
+//! | `journal.rs`, `journal/steps.rs` | the journal on a device of its own |
 //! | `records.rs` | superblocks and the bitmap on the members, above an array |
 //! | `bitmap.rs` | regions of the write-intent bitmap |
 //! | `core.rs` | tables of requests and of member I/O in flight |
@@ -40,7 +42,9 @@ mod daemon;
 mod dirty;
 mod generation;
 mod handle;
+mod journal;
 mod keys;
+mod log;
 mod plug;
 mod ppl;
 mod records;
@@ -60,6 +64,7 @@ use fullstroke_contract::{
 };
 use fullstroke_units::{Duration, Time};
 pub use generation::MdKernel;
+pub use journal::JournalDevice;
 pub(crate) use keys::{MdKeys, check_chunk, check_whole_pages, no_dummy_reads};
 pub use records::MdRecords;
 use records::{RecordedArray, Recorder};
@@ -137,8 +142,8 @@ impl MdVolume {
         let array = match volume.layout().md() {
             Some(setup) => {
                 let mut array = Box::new(MdVolume::with(volume, &setup, around));
-                if records.is_some_and(|records| records.partial_parity) {
-                    array.core.add_log();
+                if let Some(records) = records {
+                    array.core.add_log_of(&records);
                 }
                 RecordedArray::Stripes(array)
             }
@@ -166,6 +171,11 @@ impl MdVolume {
             && request.operation.transfers()
             && request.extent.sectors.0 > 0
             && request.extent.within(self.core.capacity)
+    }
+
+    /// True for the port of the journal device, which holds no data of the volume's addresses.
+    fn is_journal(&self, port: Port) -> bool {
+        port.index() == self.core.stripes.members
     }
 
     /// Shares the stripes between a rebuild and the requests: each page of a rebuild in flight
@@ -210,6 +220,16 @@ impl MdVolume {
     }
 }
 
+/// Returns the completion of a request without work.
+fn ended_at_once(request: &Request, now: Time) -> Completion {
+    Completion {
+        id: request.id,
+        submitted: now,
+        finished: now,
+        ..Completion::default()
+    }
+}
+
 /// Returns the completion of a request that ends at `now`.
 fn completion(asked: &core::UpperRequest, now: Time) -> Completion {
     let (submitted, last) = (asked.submitted, asked.last);
@@ -238,6 +258,10 @@ fn completion(asked: &core::UpperRequest, now: Time) -> Completion {
 impl Node for MdVolume {
     fn submit(&mut self, now: Time, from: Port, request: Request, cx: &mut NodeContext<'_>) {
         if !self.is_for_stripes(&request) {
+            // Each write that has ended is in the journal (`r5l_handle_flush_request`).
+            if request.operation == Operation::Flush && self.core.has_journal() {
+                return cx.out.complete(ended_at_once(&request, now));
+            }
             if request.operation == Operation::Discard {
                 self.core.forget(request.extent);
             }
@@ -272,7 +296,9 @@ impl Node for MdVolume {
             return self.settle(now, cx);
         }
         let sectors = self.core.landed(from.index(), &completion);
-        self.volume.note_foreign_io(from.index(), sectors);
+        if !self.is_journal(from) {
+            self.volume.note_foreign_io(from.index(), sectors);
+        }
         self.settle(now, cx);
     }
 
@@ -298,10 +324,16 @@ impl Node for MdVolume {
     }
 
     fn noticed(&mut self, now: Time, from: Port, notice: Notice, cx: &mut NodeContext<'_>) {
+        if self.is_journal(from) {
+            return;
+        }
         self.volume.noticed(now, from, notice, cx);
     }
 
     fn owners(&self, from: Port, extent: Extent, owner: &mut dyn FnMut(Port, Extent)) {
+        if self.is_journal(from) {
+            return;
+        }
         self.volume.owners(from, extent, owner);
     }
 

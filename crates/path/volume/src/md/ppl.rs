@@ -31,6 +31,10 @@ const HEADER: u64 = 8;
 /// `PPL_SPACE_SIZE`, 128 KiB.
 const SPACE: u64 = 256;
 
+/// Sectors of the log of a member at least: 1 MiB, `MULTIPLE_PPL_AREA_SIZE_SUPER1` of mdadm. The
+/// members of the laboratory have as much more before their data.
+const AREA: u64 = 2048;
+
 /// Entries of a header: `PPL_HDR_MAX_ENTRIES`, 148.
 const ENTRIES_MAX: u32 = 148;
 
@@ -79,10 +83,10 @@ impl PartialParityLog {
     pub(super) const MEMBERS_MAX: usize = 64;
 
     /// Returns empty logs of an array with this chunk, in sectors. mdadm reserves the header and a
-    /// chunk, at least 128 KiB (`choose_ppl_space`, `super1.c`). A log with room for two units of
-    /// 128 KiB is used in turns (`ppl_init_child_log`).
+    /// chunk, at least [`AREA`]. A log with room for two units of 128 KiB is used in turns
+    /// (`ppl_init_child_log`).
     pub(super) fn new(members: usize, chunk: u64) -> PartialParityLog {
-        let size = HEADER + chunk.max(SPACE);
+        let size = AREA.max(HEADER + chunk.max(SPACE));
         let space = match size >= 2 * (HEADER + SPACE) {
             true => SPACE,
             false => size - HEADER,

@@ -25,6 +25,7 @@
 mod node;
 
 use super::bitmap::{self, Bitmap, WriteIntent};
+use super::journal::JournalDevice;
 use super::ppl::PartialParityLog;
 use super::{MdVolume, WAKE_UP};
 use crate::layout::Layout;
@@ -54,7 +55,7 @@ const LATER_FLUSH: u64 = 3;
 
 /// Sectors of the superblock: 4 KiB from the beginning of the member (version 1.2), here at sector
 /// 0 of the data.
-const SUPERBLOCK: Extent = Extent {
+pub(super) const SUPERBLOCK: Extent = Extent {
     start: fullstroke_units::Lbn(0),
     sectors: fullstroke_units::Sectors(1),
 };
@@ -74,6 +75,8 @@ pub struct MdRecords {
     pub safe_mode_delay: Duration,
     /// True for a RAID 5 with a partial parity log.
     pub partial_parity: bool,
+    /// Device of the journal of a parity array: the port behind the members.
+    pub journal: Option<JournalDevice>,
 }
 
 impl Default for MdRecords {
@@ -83,6 +86,7 @@ impl Default for MdRecords {
             region: bitmap::REGION,
             safe_mode_delay: SAFE_MODE_DELAY,
             partial_parity: false,
+            journal: None,
         }
     }
 }
@@ -93,6 +97,9 @@ impl MdRecords {
     /// # Errors
     /// Names the key that mdadm refuses.
     pub fn check(&self) -> Result<(), ConfigError> {
+        if let Some(journal) = &self.journal {
+            journal.check()?;
+        }
         bitmap::check_region(self.region)
     }
 
@@ -100,9 +107,21 @@ impl MdRecords {
     /// (`ppl_init_log`).
     pub const LOGS_MAX: usize = PartialParityLog::MEMBERS_MAX;
 
-    /// Returns true if an array of so many members may have these records.
-    pub fn fits(&self, members: usize) -> bool {
-        !self.partial_parity || members <= MdRecords::LOGS_MAX
+    /// Returns the policy of consistency and its greatest number of members, if an array of so many
+    /// members may not have these records.
+    pub fn excess(&self, members: usize) -> Option<(&'static str, usize)> {
+        let limits = [
+            ("ppl", MdRecords::LOGS_MAX, self.partial_parity),
+            (
+                "journal",
+                JournalDevice::MEMBERS_MAX,
+                self.journal.is_some(),
+            ),
+        ];
+        let exceeded = limits
+            .into_iter()
+            .find(|&(_, most, has)| has && members > most);
+        exceeded.map(|(policy, most, _)| (policy, most))
     }
 
     /// Returns true if an array of this layout has a write-intent bitmap.
@@ -266,6 +285,11 @@ impl Recorder {
     /// True if no member is missing.
     fn is_whole(&self) -> bool {
         self.layout().member_states().impaired().is_empty()
+    }
+
+    /// True if the array has a journal, whose device has a superblock like the members.
+    fn has_journal(&self) -> bool {
+        matches!(&self.array, RecordedArray::Stripes(array) if array.core.has_journal())
     }
 
     /// True while the thread of a parity array waits for a step.
@@ -454,6 +478,14 @@ impl Recorder {
                 let flush = self.record(kind, Extent::default());
                 cx.out.issue(member, flush);
             }
+        }
+        if self.has_journal() {
+            flushes += 1;
+            let (port, flush) = (
+                self.layout().members(),
+                self.record(kind, Extent::default()),
+            );
+            cx.out.issue(port, flush);
         }
         flushes
     }

@@ -44,9 +44,9 @@ pub(super) mod state {
     pub(crate) const FULL_WRITE: u8 = 16;
     /// An I/O of the stripe was issued.
     pub(crate) const IO_STARTED: u8 = 32;
-    /// The stripe is in a unit of the partial parity log.
+    /// The stripe is in a unit of the log.
     pub(crate) const LOGGED: u8 = 64;
-    /// The stripe waits until its unit is on the member: `STRIPE_LOG_TRAPPED`.
+    /// The stripe waits until its unit is durable: `STRIPE_LOG_TRAPPED`.
     pub(crate) const TRAPPED: u8 = 128;
 }
 

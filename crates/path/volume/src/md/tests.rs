@@ -5,6 +5,7 @@ mod generations;
 mod intent;
 mod laboratory;
 mod loads;
+mod logs;
 mod ppl;
 mod rebuilds;
 mod single;

@@ -2,48 +2,36 @@
 
 use super::{BEGIN, HEADER, MemberLog, SPACE};
 use crate::md::core::{Core, EventContext};
+use crate::md::log::WriteLog;
 use crate::md::stripes::{PAGE, StripePage, page, state};
 use fullstroke_contract::{Effects, Extent, Hints, Operation, Request};
 
 impl Core {
-    /// Holds a stripe back until its partial parity is in the log (`ppl_write_stripe`). Returns
-    /// false if the stripe may write.
-    pub(in crate::md) fn log_first(&mut self, at: u32, event: &EventContext<'_>) -> bool {
-        if self.log.is_none() {
-            return false;
-        }
-        let shape = self.shape(at);
-        let parity = shape.p() as usize;
-        let writes = self.stripes.page(at, parity).is(page::WANT_WRITE);
-        if self.stripes.has(at, state::LOGGED) || !writes || !self.in_sync(at, parity, event) {
-            self.stripes.clear(at, state::TRAPPED);
-            return false;
-        }
+    /// Adds a stripe to the log of the member with its parity (`ppl_write_stripe`).
+    pub(in crate::md) fn add_to_partial_parity(&mut self, at: u32, parity: usize) {
+        self.stripes.set(at, state::LOGGED);
         let wanted = |page: &StripePage| page.is(page::WANT_WRITE);
         let pages = self.stripes.pages_of(at).iter().map(wanted);
         let written = pages
             .enumerate()
             .map(|(member, wanted)| u64::from(wanted) << member)
             .sum();
-        self.stripes.set(at, state::LOGGED | state::TRAPPED);
-        self.stripes.clear(at, state::DELAYED);
         let (number, whole) = (
             self.stripes.stripe(at).number,
             self.stripes.has(at, state::FULL_WRITE),
         );
-        // The log is a holder until its unit is on the member.
-        self.stripes.stripe_mut(at).count += 1;
-        if let Some(log) = &mut self.log {
+        if let Some(log) = self.partial_parity() {
             log.add(at, number, parity, whole, written);
         }
-        true
     }
 
     /// Sends the first unit of each log, if no unit is on its way (`ppl_write_stripe_run`).
-    pub(in crate::md) fn send_logs(&mut self, event: &mut EventContext<'_>) {
-        let members = self.log.as_ref().map_or(0, |log| log.logs.len());
+    pub(in crate::md) fn send_units(&mut self, event: &mut EventContext<'_>) {
+        let members = self.partial_parity().map_or(0, |log| log.logs.len());
         for member in 0..members {
-            let Some(log) = &mut self.log else { return };
+            let Some(WriteLog::PartialParity(log)) = &mut self.log else {
+                return;
+            };
             let size = log.size;
             let several = size >= 2 * (HEADER + SPACE);
             let MemberLog { units, next } = &mut log.logs[member];
@@ -93,7 +81,9 @@ impl Core {
     /// Takes note that the first unit of a log is on its member: its stripes go on
     /// (`ppl_log_endio`).
     pub(in crate::md) fn unit_logged(&mut self, member: usize) {
-        let Some(log) = &mut self.log else { return };
+        let Some(log) = self.partial_parity() else {
+            return;
+        };
         let mut stripes = std::mem::take(&mut log.ended);
         if let Some(unit) = log.logs[member].units.front_mut() {
             std::mem::swap(&mut stripes, &mut unit.stripes);
@@ -102,19 +92,18 @@ impl Core {
             self.stripes.set(at, state::HANDLE);
             self.release(at);
         }
-        if let Some(log) = &mut self.log {
+        if let Some(log) = self.partial_parity() {
             log.ended = stripes;
         }
     }
 
     /// Takes note that the writes of a stripe have ended. After the last stripe of a unit, the
     /// members with its pages are flushed (`ppl_stripe_write_finished`).
-    pub(in crate::md) fn logged_stripe_ended(&mut self, at: u32, event: &mut EventContext<'_>) {
-        if !self.stripes.clear(at, state::LOGGED) {
-            return;
-        }
+    pub(in crate::md) fn partial_parity_ended(&mut self, at: u32, event: &mut EventContext<'_>) {
         let member = self.shape(at).p() as usize;
-        let Some(log) = &mut self.log else { return };
+        let Some(log) = self.partial_parity() else {
+            return;
+        };
         let Some(unit) = log.logs[member].units.front_mut() else {
             return;
         };
@@ -141,7 +130,7 @@ impl Core {
             };
             event.out.issue(other, flush);
         }
-        match self.log.as_mut().map(|log| &mut log.logs[member].units) {
+        match self.partial_parity().map(|log| &mut log.logs[member].units) {
             Some(units) if flushes == 0 => drop(units.pop_front()),
             Some(units) => units
                 .iter_mut()
@@ -154,7 +143,9 @@ impl Core {
     /// Takes note of the end of a flush behind the first unit of a log. After the last flush the
     /// next unit may go (`ppl_flush_endio`).
     pub(in crate::md) fn unit_flushed(&mut self, member: usize) {
-        let Some(log) = &mut self.log else { return };
+        let Some(log) = self.partial_parity() else {
+            return;
+        };
         let units = &mut log.logs[member].units;
         let Some(unit) = units.front_mut() else {
             return;

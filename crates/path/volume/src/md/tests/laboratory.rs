@@ -5,7 +5,7 @@ use crate::bytes::build;
 use crate::{MdVolume, Surroundings, Volume};
 use fullstroke_contract::{
     Breakdown, Completion, Effect, Effects, Gauge, Hints, LayerOrder, LayersBelow, Node,
-    NodeContext, Operation, Port, Request, RequestId,
+    NodeContext, Operation, Port, Request, RequestId, RequestStatus,
 };
 use fullstroke_units::{Duration, Sectors, Time};
 use serde_json::Value;
@@ -61,6 +61,8 @@ pub(super) struct Laboratory {
     free_at: Option<Vec<Time>>,
     /// Latency of a flush of a member; zero for a member without a write cache.
     pub(super) flush_latency: Duration,
+    /// Port that refuses each I/O.
+    pub(super) refuses: Option<usize>,
     /// Completions by time and order of submission.
     flying: BinaryHeap<Reverse<Landing>>,
     submissions: u64,
@@ -95,8 +97,10 @@ impl Laboratory {
         let mut laboratory = Laboratory::of(layout, keys, members, false, sectors, latency, None);
         let array = match laboratory.array {
             TestedArray::Stripes(mut array) => {
-                if records.partial_parity {
-                    array.core.add_log();
+                array.core.add_log_of(&records);
+                if records.journal.is_some() {
+                    // The journal is the port behind the members.
+                    laboratory.gauges.push(laboratory.gauges[0]);
                 }
                 RecordedArray::Stripes(array)
             }
@@ -159,6 +163,7 @@ impl Laboratory {
             step: Duration::ZERO,
             free_at: None,
             flush_latency: latency,
+            refuses: None,
             flying: BinaryHeap::new(),
             submissions: 0,
             issued: Vec::new(),
@@ -299,10 +304,15 @@ impl Laboratory {
         {
             self.flying.pop();
             self.gauges[member].queue_length -= 1;
+            let status = match self.refuses == Some(member) {
+                true => RequestStatus::Lost,
+                false => RequestStatus::Done,
+            };
             let completion = Completion {
                 id,
                 submitted,
                 finished: next,
+                status,
                 breakdown: Breakdown {
                     transfer: next.since(submitted),
                     ..Breakdown::default()

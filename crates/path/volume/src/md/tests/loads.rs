@@ -73,7 +73,7 @@ pub(super) fn send(laboratory: &mut Laboratory, words: &[&str], gap: Duration) {
             "rand" => random(&mut state) % (span / bytes),
             _ => submitted,
         };
-        let writes = kind == "w" || (kind == "m" && random(&mut state) & 1 == 1);
+        let writes = kind == "w" || kind == "s" || (kind == "m" && random(&mut state) & 1 == 1);
         let operation = if writes {
             Operation::Write
         } else {

@@ -113,14 +113,15 @@ fn large_chunks_use_the_room_of_a_log_in_turns() {
     assert!(places[..3].windows(2).all(is_behind), "{places:?}");
     let wrapped = places.windows(2).any(|pair| pair[1] < pair[0]);
     assert!(!wrapped, "40 units of 8 KiB fit into 516 KiB: {places:?}");
+    // mdadm's smallest log has 1 MiB, so that small chunks have several units, too.
     let mut small = array(64 * KIB, true);
     let mut places = Vec::new();
-    for write in 0..2 {
+    for write in 0..200 {
         let ios = small.single(Operation::Write, 100 * 192 * KIB + write * 8 * KIB, 4 * KIB);
         let of_log = ios
             .iter()
-            .find(|io| io.0 == Operation::Write && io.2 < (1 << 20));
+            .find(|io| io.0 == Operation::Write && io.1 == 3 && (4096..1 << 20).contains(&io.2));
         places.extend(of_log.map(|io| io.2 / KIB));
     }
-    assert_eq!(places, [4, 4], "132 KiB have room for one unit");
+    assert!(places[..3].windows(2).all(is_behind), "{places:?}");
 }

@@ -96,7 +96,7 @@ fn written(&(operation, member, offset, bytes): &MemberIo) -> String {
 
 /// Returns the extents that member I/O covers, by operation and member: adjacent I/Os are one
 /// extent, in KiB.
-fn extents<'a>(ios: impl Iterator<Item = &'a str>) -> Vec<(String, f64, f64)> {
+pub(super) fn extents<'a>(ios: impl Iterator<Item = &'a str>) -> Vec<(String, f64, f64)> {
     let mut all: Vec<(String, f64, f64)> = ios
         .map(|io| {
             let (who, place) = io.split_once('@').unwrap();

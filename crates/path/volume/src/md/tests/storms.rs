@@ -1,10 +1,11 @@
 //! Random requests, with members that fail.
 
 use super::super::bitmap::WriteIntent;
+use super::super::journal::JournalDevice;
 use super::super::records::MdRecords;
 use super::laboratory::Laboratory;
 use fullstroke_contract::{LayerOrder, Operation, RequestStatus};
-use fullstroke_units::{Bytes, Duration, Random, Seed};
+use fullstroke_units::{Bytes, Duration, Random, Sectors, Seed};
 use serde_json::{Value, json};
 
 /// The records of an array.
@@ -13,11 +14,12 @@ enum Kept {
     Nothing,
     Bitmap,
     PartialParity,
+    Journal,
 }
 
 /// Carries out random requests, many at a time, on an array with few stripes. With records, the
-/// array has superblocks and a bitmap of small regions, or a partial parity log; requests lie far
-/// apart, and pauses let the array and its regions become clean.
+/// array has superblocks and a bitmap of small regions, a partial parity log, or a journal of few blocks;
+/// requests lie far apart, and pauses let the array and its regions become clean.
 fn storm(seed: u64, kept: Kept) {
     let recorded = kept != Kept::Nothing;
     let mut random = Seed(seed).stream("storm");
@@ -109,6 +111,10 @@ fn recorded_laboratory(
         region: Bytes(4096 << random.below(9)),
         safe_mode_delay: Duration::from_nanos(delays[random.below(3) as usize]),
         partial_parity: kept == Kept::PartialParity,
+        journal: (kept == Kept::Journal).then(|| JournalDevice {
+            sectors: Sectors(4096 + 8 * (40 + random.below(400))),
+            volatile: random.below(2) == 0,
+        }),
     };
     let mut laboratory = Laboratory::recorded(layout, keys, members, records);
     if random.below(2) == 0 {
@@ -136,6 +142,36 @@ fn every_request_ends_once_above_a_partial_parity_log_while_members_fail() {
     for seed in 0..120 {
         storm(seed, Kept::PartialParity);
     }
+}
+
+#[test]
+fn every_request_ends_once_above_a_full_journal_while_members_fail() {
+    for seed in 0..120 {
+        storm(seed, Kept::Journal);
+    }
+}
+
+#[test]
+fn without_its_journal_an_array_reads_and_refuses_writes() {
+    let keys = json!({ "like": "md", "chunk": "64KiB", "stripe_cache": 17 });
+    let records = MdRecords {
+        journal: Some(JournalDevice {
+            sectors: Sectors(1 << 20),
+            volatile: true,
+        }),
+        ..MdRecords::default()
+    };
+    let mut laboratory = Laboratory::recorded("raid5", &keys, 4, records);
+    laboratory.single(Operation::Write, 0, 4096);
+    laboratory.refuses = Some(4);
+    let mut status = |operation, offset| {
+        laboratory.single(operation, offset, 4096);
+        laboratory.done[0].status
+    };
+    // The stripe of the first refused write goes on to its members.
+    status(Operation::Write, 1 << 20);
+    assert_eq!(status(Operation::Write, 1 << 24), RequestStatus::Lost);
+    assert_eq!(status(Operation::Read, 1 << 24), RequestStatus::Done);
 }
 
 #[test]
