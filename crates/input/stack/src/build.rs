@@ -839,6 +839,7 @@ impl VolumeSpec {
                 rebuild,
                 coordination,
                 records,
+                journal,
                 path,
                 ..
             } => {
@@ -850,10 +851,13 @@ impl VolumeSpec {
                     Arrays::Run(around) => MdVolume::over(layer, around, *records),
                 };
                 let layer = self.watching(layer)?;
-                let below = members
+                let mut below = members
                     .iter()
                     .map(|member| member.node(around))
-                    .collect::<Result<_, _>>()?;
+                    .collect::<Result<Vec<_>, _>>()?;
+                if let Some(journal) = journal {
+                    below.push(self.journal_node(journal, around)?);
+                }
                 Ok(match link {
                     Some(link) if self.has_drives() => {
                         self.check_all_are_drives()?;
@@ -863,6 +867,20 @@ impl VolumeSpec {
                 })
             }
         }
+    }
+
+    /// Builds the journal device of an array.
+    fn journal_node(
+        &self,
+        model: &DriveModel,
+        around: VolumeContext<'_>,
+    ) -> Result<Branch, ConfigError> {
+        if around.link.is_some() && self.has_drives() {
+            let message =
+                "the journal device would be behind the link of the members; remove [link]";
+            return Err(ConfigError::new("journal", message));
+        }
+        model.branch().map_err(|error| error.below("journal"))
     }
 
     /// Builds the layer and the members of a volume that moves its data: a pool, or dm-zoned.
@@ -926,6 +944,7 @@ impl VolumeSpec {
         let VolumeSpec::Volume {
             members,
             late,
+            journal,
             path,
             ..
         } = self
@@ -933,6 +952,10 @@ impl VolumeSpec {
             return None;
         };
         let error = match late {
+            _ if journal.is_some() => Some(ConfigError::new(
+                "journal",
+                "a served volume has the journal of its store; remove this key",
+            )),
             Some(late) if late.is_given() => Some(ConfigError::new(
                 "late",
                 "a served volume waits for slow members; remove this table",
@@ -1491,9 +1514,22 @@ impl VolumeSpec {
     /// from files.
     pub(crate) fn drive_configs(&self) -> Value {
         self.drives()
-            .iter()
+            .into_iter()
+            .chain(self.journals())
             .map(|model| json!(model.config()))
             .chain(self.trusted_tables())
             .collect()
+    }
+
+    /// Returns the models of the journal devices.
+    fn journals(&self) -> Vec<&DriveModel> {
+        let VolumeSpec::Volume {
+            members, journal, ..
+        } = self
+        else {
+            return Vec::new();
+        };
+        let below = members.iter().flat_map(VolumeSpec::journals);
+        journal.as_deref().into_iter().chain(below).collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::Keys;
-use fullstroke_volume::{Like, MdRecords, WriteIntent};
+use fullstroke_volume::{JournalDevice, Like, MdRecords, WriteIntent};
 use serde_json::{Value, json};
 
 /// The key of a volume that names the implementation.
@@ -76,8 +76,10 @@ pub(crate) const RECORDS: [&str; 4] = [
 /// The layout with a partial parity log: `ppl_init_log` (`drivers/md/raid5-ppl.c`) refuses others.
 const PARTIAL_PARITY: &str = "raid5";
 
-/// How an array becomes consistent after a crash, by the names of `mdadm --consistency-policy`. The
-/// policy `journal` is not modelled.
+/// The layouts with a journal device: `raid456` (`drivers/md/raid5-cache.c`).
+const JOURNALLED: [&str; 3] = ["raid4", "raid5", "raid6"];
+
+/// How an array becomes consistent after a crash, by the names of `mdadm --consistency-policy`.
 #[derive(Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Consistency {
@@ -87,20 +89,37 @@ enum Consistency {
     Bitmap,
     /// The partial parity log.
     Ppl,
+    /// A journal device.
+    Journal,
 }
 
-/// Takes the keys of md's records out of the keys of a volume. Returns `None` for an array without
+/// Takes the keys of md's records out of the keys of a volume. `journal` is the device of the key of
+/// this name. Returns `None` for an array without
 /// records: an array without these keys, an array that is not like md, and RAID 0.
 ///
 /// # Errors
 /// If a value is unknown, or if the array has no records.
-pub(crate) fn take_records(layout: &str, own: &mut Keys) -> Result<Option<MdRecords>, ConfigError> {
+pub(crate) fn take_records(
+    layout: &str,
+    own: &mut Keys,
+    journal: Option<JournalDevice>,
+) -> Result<Option<MdRecords>, ConfigError> {
     let given: Vec<(&str, Value)> = RECORDS
         .into_iter()
         .filter_map(|key| Some((key, own.remove(key)?)))
         .collect();
     // RAID 0 has no redundancy to bring in step after a crash, so md keeps no bitmap for it.
     let has_records = layout != BY_WORD && own.get(LIKE) == Some(&json!(Like::Md));
+    if journal.is_some() && (!has_records || !JOURNALLED.contains(&layout)) {
+        let found = match has_records {
+            true => layout.to_owned(),
+            false => format!("{layout} that is not like md"),
+        };
+        let message = format!(
+            "found {found}; only raid4, raid5 and raid6 like md have a journal device. Leave the key out"
+        );
+        return Err(ConfigError::new("journal", message));
+    }
     if !has_records {
         return match given.iter().find(|one| !is_without(one)) {
             None => Ok(None),
@@ -113,12 +132,13 @@ pub(crate) fn take_records(layout: &str, own: &mut Keys) -> Result<Option<MdReco
     }
     // Keys that switch records off leave the array as it is without the keys, and results do not
     // move.
-    if given.iter().all(is_without) {
+    if given.iter().all(is_without) && journal.is_none() {
         return Ok(None);
     }
     // A bitmap only by word: writes to clean regions then wait for a flush of all members.
     let mut records = MdRecords {
         bitmap: Some(WriteIntent::None),
+        journal,
         ..MdRecords::default()
     };
     for (key, value) in given {
@@ -131,8 +151,7 @@ pub(crate) fn take_records(layout: &str, own: &mut Keys) -> Result<Option<MdReco
             }
             "consistency_policy" => {
                 let policy = serde_json::from_value(value.clone());
-                let expected =
-                    "\"resync\", \"bitmap\" or \"ppl\"; a journal device is not modelled";
+                let expected = "\"resync\", \"bitmap\", \"ppl\" or \"journal\"";
                 policy_of(layout, policy.map_err(|_| wrong(expected))?, &mut records)?;
             }
             "bitmap_chunk" => {
@@ -144,6 +163,10 @@ pub(crate) fn take_records(layout: &str, own: &mut Keys) -> Result<Option<MdReco
                 records.safe_mode_delay = delay.map_err(|_| wrong("a time such as \"201ms\""))?;
             }
         }
+    }
+    if journal.is_some() && records.bitmap == Some(WriteIntent::Internal) {
+        let message = "an array with a journal device has no bitmap; remove bitmap or journal";
+        return Err(ConfigError::new("bitmap", message));
     }
     records.check()?;
     Ok(Some(records))
@@ -169,7 +192,20 @@ fn policy_of(
 ) -> Result<(), ConfigError> {
     let refuse = |message: String| Err(ConfigError::new("consistency_policy", message));
     let has_bitmap = records.bitmap == Some(WriteIntent::Internal);
+    let has_journal = records.journal.is_some();
     match policy {
+        Consistency::Journal if has_journal => {}
+        Consistency::Journal => {
+            return refuse(
+                "found \"journal\" without the key journal; name the drive that holds the journal there"
+                    .to_owned(),
+            );
+        }
+        _ if has_journal => {
+            return refuse(
+                "found another policy beside the key journal; expected \"journal\"".to_owned(),
+            );
+        }
         Consistency::Bitmap => records.bitmap = Some(WriteIntent::Internal),
         Consistency::Resync if has_bitmap => {
             return refuse(
@@ -199,7 +235,7 @@ mod tests {
     fn records_of(layout: &str, given: Value) -> Result<Option<MdRecords>, String> {
         let mut own: Keys = serde_json::from_value(given).unwrap();
         own.insert(LIKE.to_owned(), json!("md"));
-        let records = take_records(layout, &mut own).map_err(|error| error.to_string());
+        let records = take_records(layout, &mut own, None).map_err(|error| error.to_string());
         assert!(records.is_err() || own.len() == 1, "{own:?}");
         records
     }
@@ -219,6 +255,47 @@ mod tests {
     }
 
     #[test]
+    fn a_journal_device_is_for_parity_arrays_like_md_without_a_bitmap() {
+        let device = Some(JournalDevice {
+            sectors: fullstroke_units::Sectors(1 << 24),
+            volatile: true,
+        });
+        let taken = |layout: &str, given: Value| {
+            let mut own: Keys = serde_json::from_value(given).unwrap();
+            take_records(layout, &mut own, device).map_err(|error| error.to_string())
+        };
+        for layout in JOURNALLED {
+            let records = taken(layout, json!({ "like": "md" })).unwrap().unwrap();
+            assert_eq!((records.journal, records.partial_parity), (device, false));
+            let given = json!({ "like": "md", "consistency_policy": "journal" });
+            assert_eq!(taken(layout, given), Ok(Some(records)));
+        }
+        for (layout, given, part) in [
+            ("raid10", json!({ "like": "md" }), "found raid10"),
+            ("raid5", json!({ "like": "ideal" }), "not like md"),
+            (
+                "raid5",
+                json!({ "like": "md", "consistency_policy": "resync" }),
+                "expected \"journal\"",
+            ),
+            (
+                "raid5",
+                json!({ "like": "md", "bitmap": "internal" }),
+                "has no bitmap",
+            ),
+        ] {
+            let error = taken(layout, given.clone()).unwrap_err();
+            assert!(error.contains(part), "{layout} {given}: {error}");
+        }
+        let small = JournalDevice {
+            sectors: fullstroke_units::Sectors(1 << 16),
+            volatile: true,
+        };
+        let error = small.check().unwrap_err().to_string();
+        assert!(error.contains("at least"), "{error}");
+    }
+
+    #[test]
     fn policies_that_md_has_not_are_refused_with_the_reason() {
         for (layout, given, part) in [
             (
@@ -229,7 +306,7 @@ mod tests {
             (
                 "raid5",
                 json!({ "consistency_policy": "journal" }),
-                "not modelled",
+                "without the key journal",
             ),
             ("raid5", json!({ "consistency_policy": 1 }), "found 1"),
             (

@@ -278,7 +278,7 @@ unused devices: <none>
         (
             "detail-journal",
             5,
-            &["raid6", "journal device", "12.00 TB"],
+            &["raid6", "journal = \"samsung-870-evo-1tb\"", "12.00 TB"],
         ),
         (
             "detail-imsm",
@@ -347,7 +347,7 @@ unused devices: <none>
                 "raid6",
                 "rebuild = [0]",
                 "failed = [2]",
-                "journal device",
+                "journal = \"samsung-870-evo-1tb\"",
                 "6.00 TB",
             ],
         ),

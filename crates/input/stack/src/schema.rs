@@ -364,19 +364,27 @@ fn keys_of_records() -> Map<String, Value> {
                             Default 64MiB, as in mdadm.",
         },
         "consistency_policy": {
-            "enum": ["resync", "bitmap", "ppl"],
+            "enum": ["resync", "bitmap", "ppl", "journal"],
             "description": "How an array like md becomes consistent after a crash, as in `mdadm --consistency-policy`. `resync`: \
                             nothing is recorded. `bitmap`: as `bitmap = \"internal\"`. `ppl`, for raid5: the partial parity log. \
                             Before each write of data and parity, a log header of 4 KiB and the partial parity are written with \
-                            FUA to the member with the parity. Afterwards the written members are flushed. Default: `bitmap` \
-                            with `bitmap = \"internal\"`, otherwise `resync`. `resync` or `ppl` beside `bitmap = \"internal\"` is \
+                            FUA to the member with the parity. Afterwards the written members are flushed. `journal`: a journal \
+                            device; the key `journal` names it. Default: `journal` with the key `journal`, `bitmap` with \
+                            `bitmap = \"internal\"`, otherwise `resync`. `resync` or `ppl` beside `bitmap = \"internal\"` is \
                             an error.",
+        },
+        "journal": {
+            "type": "string",
+            "description": "Journal device of a raid4, raid5 or raid6 like md (`mdadm --write-journal`, mode write-through): \
+                            `none`, a drive of the library, or a drive file relative to the stack file. All pages of data and parity of a write are \
+                            on the journal device before they are written to the members, so each write waits for the journal \
+                            device too, and a flush costs nothing. The mode write-back is not modelled. Default: `none`.",
         },
         "safe_mode_delay": {
             "type": "string",
             "description": "Time after the last write of an array like md until the superblocks of all members say that the array \
                             is clean. The first write afterwards waits until the superblocks say the contrary. Default: \
-                            201ms with a bitmap or a partial parity log, as in md; otherwise writes of superblocks are not \
+                            201ms with a bitmap, a partial parity log or a journal, as in md; otherwise writes of superblocks are not \
                             simulated. `0s`: the array stays active.",
         },
     });

@@ -23,6 +23,8 @@ pub(crate) enum VolumeSpec {
         coordination: Option<Coordination>,
         /// Superblocks and bitmap of an array like md; `None` for an array without them.
         records: Option<MdRecords>,
+        /// The device of the journal of an array like md, behind the members.
+        journal: Option<Box<DriveModel>>,
         /// Policy against slow members. `None` = the volume has no node for it.
         late: Option<LatePolicy>,
         /// Path of the volume in the stack file, for errors.

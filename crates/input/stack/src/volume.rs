@@ -13,7 +13,7 @@ use crate::{StackError, drives, zoned};
 use fullstroke_contract::ConfigError;
 use fullstroke_contract::registry::{self, Keys, check_known};
 use fullstroke_drive::DriveModel;
-use fullstroke_volume::{Coordination, Like, MdRecords, MemberZone, find_layout};
+use fullstroke_volume::{Coordination, JournalDevice, Like, MemberZone, find_layout};
 use serde_json::{Map, Value, json};
 
 /// Drive keys that a volume passes down to the volumes inside.
@@ -151,6 +151,7 @@ const VOLUME_KEYS: &[&str] = &[
     "bitmap_chunk",
     "consistency_policy",
     "safe_mode_delay",
+    "journal",
     "members",
     "count",
 ];
@@ -227,7 +228,10 @@ pub(crate) fn read_volume(
     let inherited = inherited.below(&mut own, site)?;
     let coordination = own.remove("coordinate").map(coordination).transpose();
     let coordination = coordination.map_err(|error| site.error(error))?;
-    let records = like::take_records(entry.name, &mut own).map_err(|error| site.error(error))?;
+    let journal = take_journal(&mut own, site)?;
+    let device = journal.as_deref().map(journal_device);
+    let records =
+        like::take_records(entry.name, &mut own, device).map_err(|error| site.error(error))?;
     let slow = slow::take_slow(&mut own).map_err(|error| site.error(error))?;
     let late = LatePolicy::take(&mut own).map_err(|error| site.error(error))?;
     let mut members = read_below(&mut own, keys, site, &inherited)?;
@@ -235,22 +239,16 @@ pub(crate) fn read_volume(
     if let Some((path, _)) = slow.first().filter(|_| is_xor) {
         return Err(site.fail(path, "the disks of an xor array work together in one node, and none can be slow; remove this table"));
     }
-    if late.is_some() && is_xor {
-        return Err(site.fail(
-            "late",
-            "an xor array has no policy against slow members; remove this table",
-        ));
-    }
-    if records.is_some_and(|records| !records.fits(members.len())) {
-        let (most, found) = (MdRecords::LOGS_MAX, members.len());
-        let message = format!(
-            "found \"ppl\" and {found} members; md's partial parity log has at most {most}"
-        );
+    if let Some((policy, most)) = records.and_then(|records| records.excess(members.len())) {
+        let found = members.len();
+        let message =
+            format!("found {policy:?} and {found} members; md has this policy for at most {most}");
         return Err(site.fail("consistency_policy", message));
     }
     slow::make_slow(&mut members, slow).map_err(|error| site.error(error))?;
     // Only the node against slow members reads around a sector that a drive cannot read.
     let late = late.or_else(|| lose_reads(&members).then(LatePolicy::of_unreadable));
+    check_late(entry.name, late.is_some(), journal.is_some()).map_err(|error| site.error(error))?;
     if coordination.is_some() && (members.len() == 1 || entry.name == fullstroke_smart::LAYOUT.name)
     {
         let message = "the members have no queues of their own; remove this key";
@@ -267,9 +265,51 @@ pub(crate) fn read_volume(
         rebuild,
         coordination,
         records,
+        journal,
         late,
         path: path.to_owned(),
     })
+}
+
+/// Checks that a volume of this layout can have its policy against slow members.
+fn check_late(layout: &str, has_late: bool, has_journal: bool) -> Result<(), ConfigError> {
+    let (key, message) = match has_late {
+        true if layout == fullstroke_smart::LAYOUT.name => (
+            "late",
+            "an xor array has no policy against slow members; remove this table",
+        ),
+        true if has_journal => (
+            "journal",
+            "an array with a journal device waits for slow members; remove this key, or [late] and erc",
+        ),
+        _ => return Ok(()),
+    };
+    Err(ConfigError::new(key, message))
+}
+
+/// Takes the model of the journal device out of the keys of a volume.
+fn take_journal(
+    own: &mut Keys,
+    site: VolumeSite<'_>,
+) -> Result<Option<Box<DriveModel>>, StackError> {
+    let expected = "\"none\", or the journal device: a drive of the library or a drive file, such as \"samsung-870-evo-1tb\"";
+    match own.remove("journal") {
+        None => Ok(None),
+        // For `--vary`, as the bitmap's "none".
+        Some(Value::String(name)) if name == "none" => Ok(None),
+        Some(Value::String(name)) => {
+            let model = drives::load_with(&name, site.folder, &Keys::new())?;
+            Ok(Some(Box::new(model)))
+        }
+        Some(other) => Err(site.fail("journal", format!("found {other}; expected {expected}"))),
+    }
+}
+
+fn journal_device(model: &DriveModel) -> JournalDevice {
+    JournalDevice {
+        sectors: model.config().capacity_sectors,
+        volatile: model.has_volatile_cache(),
+    }
 }
 
 /// True if a member may answer reads as lost.

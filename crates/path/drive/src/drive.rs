@@ -489,6 +489,19 @@ impl DriveModel {
         self.flash.is_some()
     }
 
+    /// True if the drive answers writes before they are durable, so that only a flush makes them so.
+    pub fn has_volatile_cache(&self) -> bool {
+        let config = self.config();
+        let of_disk = || {
+            config
+                .buffer
+                .as_ref()
+                .is_some_and(|buffer| buffer.write_back)
+        };
+        let flash = config.flash.as_ref();
+        flash.map_or_else(of_disk, |flash| flash.flush_latency > Duration::ZERO)
+    }
+
     /// True if the drive has shingled tracks.
     pub fn is_shingled(&self) -> bool {
         self.shingles.is_some()

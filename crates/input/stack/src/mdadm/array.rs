@@ -174,8 +174,8 @@ impl MdArray {
         }
         if self.journal {
             return vec![
-                "# The array has a journal device, which is not modelled: writes cost less here."
-                    .to_owned(),
+                "# The model of the journal device is not known: name yours here.".to_owned(),
+                format!("journal = {:?}", facts::SATA_FLASH),
             ];
         }
         if !self.bitmap {

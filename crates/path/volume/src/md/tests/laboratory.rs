@@ -317,7 +317,6 @@ impl Laboratory {
                     transfer: next.since(submitted),
                     ..Breakdown::default()
                 },
-                ..Completion::default()
             };
             return self.with(|node, cx| node.completed(next, Port::of(member), completion, cx));
         }
