@@ -51,22 +51,22 @@ pub fn reference() -> String {
     };
     table(
         "Simulated",
-        "An option of this table has the same effect as in fio.",
+        "An option of this table has the same effect as in fio. The words behind `on files:` hold for jobs on files. There, only the values behind `expected` are accepted.",
         |it| matches!(it, Treatment::Simulated(_)),
     );
     table(
         "Files",
-        "In a job on files, an option of this table has the same effect as in fio. On a volume, an option with allowed values accepts only the allowed values; the other options change nothing.",
+        "In a job on files, an option of this table has the same effect as in fio. In a job on a volume, the option has no effect.",
         |it| matches!(it, Treatment::OnFiles(..)),
     );
     table(
         "Ignored",
-        "An option of this table does not change the I/O of a volume. A run lists the ignored options of its job file.",
+        "An option of this table does not change the I/O of a volume. The second column gives the reason. The words behind `on files:` hold for jobs on files. A run lists the ignored options of its job file.",
         |it| matches!(it, Treatment::Ignored),
     );
     table(
         "Refused",
-        "An option of this table would change the I/O, so a job with the option is refused.",
+        "An option of this table would change the I/O. Therefore a job with the option is refused. The second column gives a reason or a replacement. The values behind `allowed` switch the option off, and are accepted.",
         |it| matches!(it, Treatment::Refused(_)),
     );
     page.push('\n');
