@@ -188,6 +188,7 @@ kernel-lab: ## Member I/O of a real kernel's md for samples/kernel-lab, into tar
 	for scenario in ties degraded copies-more; do lab $$scenario --members 12; done; \
 	for scenario in streams streams-more streams-wide; do lab $$scenario --elevator mq-deadline --max-sectors 2560; done; \
 	lab rebuilds --counted --elevator mq-deadline --max-sectors 2560 --latency-us 100000 --step-us 3000 --gib 4; \
+	lab growth --counted --wbt 0 --latency-us 20000 --step-us 500 --elevator mq-deadline --max-sectors 2560 --queue 1024; \
 	lab overload --counted --elevator mq-deadline --max-sectors 2560 --latency-us 10000 --queue 1 --gib 4; \
 	lab streams-copies; lab records --metadata; lab logs --metadata --counted --wbt 0 --members 9 --latency-us 20000 --step-us 500; lab caches --cache --gib 4 --latency-us 100000 --flash-us 10000; lab bitmap --metadata --members 6 --gib 24000 --latency-us 20000
 

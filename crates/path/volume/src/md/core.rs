@@ -394,6 +394,7 @@ impl Core {
         operation: Operation,
         completion: &Completion,
     ) {
+        self.stripes.note_ended();
         let page = self.stripes.page_mut(at, member);
         page.flags &= !page::LOCKED;
         match (completion.status, operation) {

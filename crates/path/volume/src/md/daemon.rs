@@ -87,6 +87,9 @@ impl Core {
         }
         self.paused = self.pauses();
         self.due = self.paused;
+        if !self.paused && self.kernel.grows() {
+            self.stripes.grow();
+        }
         if !self.paused {
             self.unplug(event.out);
         }

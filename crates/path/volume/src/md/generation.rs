@@ -39,6 +39,12 @@ impl MdKernel {
         self == MdKernel::V6_12
     }
 
+    /// True if the cache grows by a stripe when a request finds no free stripe: `grow_one_stripe` in
+    /// `raid5d`, since 4.1.
+    pub(super) fn grows(self) -> bool {
+        self == MdKernel::V6_12
+    }
+
     /// True if RAID 6 may read old data and old parity: `rmw_level` of RAID 6, since 4.1. Before,
     /// `handle_stripe_dirtying6` always reads the other data.
     pub(super) fn modifies_two_parities(self) -> bool {

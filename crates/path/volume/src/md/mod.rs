@@ -30,8 +30,8 @@
 //! A rebuild is that of [`Volume`], and each of its pages in flight holds a stripe here
 //! (`raid5_sync_request`). Requests therefore wait for stripes while a rebuild has all of them.
 //!
-//! Departures from the kernel: the thread needs no processor time. The cache does not grow under
-//! pressure (`grow_one_stripe` in `raid5d`). A rebuild reads and writes runs of pages, and a
+//! Departures from the kernel: the thread needs no processor time. A cache that has grown stays large,
+//! because nothing else needs the memory (`raid5_cache_scan`). A rebuild reads and writes runs of pages, and a
 //! request for a page that is being rebuilt does not wait for this page. While no requests come, a
 //! rebuild holds no stripes and has more than the cache in flight, because each unit costs events.
 

@@ -8,6 +8,10 @@ use fullstroke_contract::{Completion, Hints};
 /// `NR_STRIPE_HASH_LOCKS` (`drivers/md/raid5.h`).
 const PARTS: usize = 8;
 
+/// Largest number of stripes: the limit of `stripe_cache_size` (`raid5_set_cache_size`). A cache
+/// that grows by itself has no limit in the kernel but memory.
+const MOST: u32 = 32_768;
+
 /// Flags of one member's page in a stripe.
 pub(super) mod page {
     /// An I/O of the page is planned or in flight, or the page waits for new parity.
@@ -206,6 +210,10 @@ pub(super) struct Stripes {
     /// Number of stripes with work or with a holder.
     pub(super) active: u32,
     most: u32,
+    /// True if a request has found no free stripe, so that the cache grows: `R5_ALLOC_MORE`.
+    wants_more: bool,
+    /// True if the cache has grown, and no I/O has ended since: `R5_DID_ALLOC`.
+    has_grown: bool,
     /// Stripes that a rebuild holds.
     lent: Vec<u32>,
     /// Part of the stripe that a rebuild took last.
@@ -228,6 +236,8 @@ impl Stripes {
             used: [0; PARTS],
             active: 0,
             most,
+            wants_more: false,
+            has_grown: false,
             lent: Vec::new(),
             next_lent: 0,
         }
@@ -331,7 +341,10 @@ impl Stripes {
             }
             None if blocked => return None,
             None => {
-                let at = self.free(part_of(number))?;
+                let Some(at) = self.free(part_of(number)) else {
+                    self.lacks_stripes();
+                    return None;
+                };
                 self.place(at, number);
                 self.active += 1;
                 at
@@ -344,12 +357,8 @@ impl Stripes {
     /// Returns an unlinked stripe of a part: a stripe that was never used, or the least recently
     /// used stripe without work.
     fn free(&mut self, part: u8) -> Option<u32> {
-        // Stripe number i belongs to part i mod 8 (`grow_one_stripe`), so that the part has this
-        // number of stripes.
-        let of_part = (self.most + PARTS as u32 - 1 - u32::from(part)) / PARTS as u32;
-        let used = &mut self.used[usize::from(part)];
-        if *used < of_part {
-            *used += 1;
+        if self.has_unused(part) {
+            self.used[usize::from(part)] += 1;
             self.all.push(Stripe::new(part));
             let pages = self.pages.len() + self.members;
             self.pages.resize(pages, StripePage::EMPTY);
@@ -358,6 +367,50 @@ impl Stripes {
         let at = self.first(ListName::Inactive(part))?;
         self.unlink(at);
         Some(at)
+    }
+
+    /// True if a part has a stripe that was never used.
+    fn has_unused(&self, part: u8) -> bool {
+        // Stripe number i belongs to part i mod 8 (`grow_one_stripe`), so that the part has this
+        // number of stripes.
+        let of_part = (self.most + PARTS as u32 - 1 - u32::from(part)) / PARTS as u32;
+        self.used[usize::from(part)] < of_part
+    }
+
+    /// Takes note that no stripe is free. The cache grows once until an I/O ends.
+    pub(super) fn lacks_stripes(&mut self) {
+        self.wants_more |= !self.has_grown;
+    }
+
+    /// Takes note that an I/O has ended, so that the cache may grow again.
+    pub(super) fn note_ended(&mut self) {
+        self.has_grown = false;
+    }
+
+    /// Adds a stripe if one was missing (`grow_one_stripe`, at the end of `raid5d`).
+    pub(super) fn grow(&mut self) {
+        if !std::mem::take(&mut self.wants_more) || self.most >= MOST {
+            return;
+        }
+        self.has_grown = true;
+        self.most += 1;
+        if self.most as usize > self.chains.len() {
+            self.widen_chains();
+        }
+    }
+
+    /// Doubles the number of chains, so that the search for a stripe stays short.
+    fn widen_chains(&mut self) {
+        let chains = 2 * self.chains.len();
+        self.chains.clear();
+        self.chains.resize(chains, NONE);
+        for at in 0..self.all.len() as u32 {
+            let number = self.stripe(at).number;
+            if number != u64::MAX {
+                let chain = self.chain_of(number);
+                self.stripe_mut(at).next_in_chain = std::mem::replace(&mut self.chains[chain], at);
+            }
+        }
     }
 
     /// True if a rebuild holds stripes.
@@ -438,8 +491,8 @@ impl Stripes {
         }
         // Requests that wait begin again when a quarter of the stripes is free, so that they do not
         // begin with every single stripe.
-        (self.first(ListName::Inactive(part_of(number))).is_some()
-            || (self.all.len() as u32) < self.most)
+        let part = part_of(number);
+        (self.first(ListName::Inactive(part)).is_some() || self.has_unused(part))
             && (!blocked || self.active < self.most * 3 / 4)
     }
 

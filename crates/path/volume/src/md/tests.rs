@@ -2,6 +2,7 @@
 
 mod bitmaps;
 mod generations;
+mod growth;
 mod intent;
 mod laboratory;
 mod loads;
