@@ -39,7 +39,8 @@ pub struct Raid6Config {
     /// Number of stripes in memory, in pages of 4 KiB of each member: md's `stripe_cache_size`. A
     /// write of part of a row reads no data and no parity that a stripe holds. An `ideal` array has
     /// the default 0: no stripe is held. An array like md has 17 to 32768 stripes, in a stack file
-    /// by default 256, and writes wait while all stripes have work.
+    /// by default 256, and writes wait while all stripes have work. With `kernel = "6.12"` the
+    /// cache grows by a stripe when a request finds none free (`grow_one_stripe`, since Linux 4.1).
     #[schemars(extend("x-default" = "`256` if `like = \"md\"`, else `0`"))]
     pub stripe_cache: u32,
     /// Method for a partly written stripe: md's `rmw_level`. Read-modify-write reads the old data
