@@ -20,7 +20,7 @@
 //! | `batch.rs` | full writes of neighbours |
 //! | `generation.rs` | what earlier kernels do otherwise |
 //! | `plug.rs` | joins member I/O |
-//! | `log.rs` | the log that a stripe passes before its writes |
+//! | `log.rs`, `log/steps.rs` | the log that a stripe passes before its writes |
 //! | `ppl.rs`, `ppl/steps.rs` | the partial parity log |
 //! | `journal.rs`, `journal/steps.rs` | the journal on a device of its own |
 //! | `records.rs` | superblocks and the bitmap on the members, above an array |
