@@ -51,11 +51,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "BYTES", default_value = "64KiB")]
     read_size: Bytes,
 
-    /// Bytes in a client's buffer before it starts to play. Default: one read.
+    /// Bytes in a client's buffer before the client starts to play. Default: one second of play at
+    /// the highest bit rate, at least one read, and at most the client's buffer.
     #[arg(long, value_name = "BYTES")]
     start_up_buffer: Option<Bytes>,
 
-    /// Size of a client's buffer. Default: the start-up buffer plus one read.
+    /// Size of a client's buffer. Default: five seconds of play at the highest bit rate, at least the
+    /// start-up buffer and one read.
     #[arg(long, value_name = "BYTES")]
     client_buffer: Option<Bytes>,
 
